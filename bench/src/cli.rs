@@ -11,6 +11,7 @@ use crate::plain::PlainCommand;
 use crate::saturated::Saturated;
 use crate::soak::Soak;
 use crate::store::Store;
+use crate::store_tables::StoreTables;
 use crate::tables::{Tables, TablesCase};
 use crate::trees::Trees;
 
@@ -53,6 +54,9 @@ pub enum Command {
     /// Measure the content store's disk tier alone, beside fio on the same files
     #[command(after_help = STORE_HELP)]
     Store(Store),
+    /// Table threads beside io_uring, and orders of reads and writes, of the disk tier alone
+    #[command(after_help = STORE_TABLES_HELP)]
+    StoreTables(StoreTables),
     /// Measure what a router forwards while its content store's disk is idle and saturated
     #[command(after_help = SATURATED_HELP)]
     Saturated(Saturated),
@@ -72,6 +76,8 @@ pub enum Command {
 
 const STORE_HELP: &str = "Example: namely-bench store --dir /var/tmp --records 1000000\n
 fio is looked for on PATH; without it the tier is measured alone.";
+
+const STORE_TABLES_HELP: &str = "Example: namely-bench store-tables --dir /var/tmp --table threads";
 
 const SATURATED_HELP: &str =
     "Example: cargo build --release && target/release/namely-bench saturated --runs 5";

@@ -9,8 +9,8 @@
 //! between two routers, and windows; `trees` copies many small files beside an rsync
 //! daemon.
 //!
-//! `store` measures the content store's disk tier alone, `saturated` what a router forwards beside
-//! it.
+//! `store` and `store-tables` measure the content store's disk tier alone, `saturated` what a
+//! router forwards beside it.
 //!
 //! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The
 //! experiments of published systems are in `experiments`, on parts of this crate.
@@ -45,6 +45,7 @@ pub mod scenario;
 pub mod soak;
 pub mod stats;
 pub mod store;
+pub mod store_tables;
 pub mod subject;
 pub mod tables;
 pub mod trees;

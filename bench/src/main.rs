@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
 use namely_bench::{
-    attacker, attacks, compare, instructions, links, plain, saturated, soak, store, tables, trees,
+    attacker, attacks, compare, instructions, links, plain, saturated, soak, store, store_tables, tables,
+    trees,
 };
 
 /// The tables are large, and have what the router gives them.
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         }
         Command::Soak(options) => soak::run(&options),
         Command::Store(options) => store::run(&options),
+        Command::StoreTables(options) => store_tables::run(&options),
         Command::Saturated(options) => saturated::run(&options),
         Command::Links(options) => links::run(&options),
         Command::Trees(options) => trees::run(&options),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -53,7 +54,7 @@ pub fn run(options: &Store) -> Result<(), Error> {
     let mut figures = vec![("machine", json!(Machine::read().to_string()))];
     let tier = open(&folder, options)?;
     figures.push(("engine", json!(tier.status().engine)));
-    figures.push(("write_mib_s", json!(fill(&tier, options)?)));
+    figures.push(("write_mib_s", json!(fill(&tier, options.records, options.octets)?)));
     let absent_ns = looks(&tier, options)?;
     let status = tier.status();
     figures.push(("absent_look_ns", json!(absent_ns)));
@@ -69,8 +70,9 @@ pub fn run(options: &Store) -> Result<(), Error> {
     figures.push(("open_clean_s", json!(begun.elapsed().as_secs_f64())));
     tier.close().map_err(refused)?;
     let fio = fio(&folder, options);
-    figures.push(("fio_reads_s", fio.map_or(Value::Null, |fio| json!(fio))));
-    figures.push(("reads_of_fio", fio.map_or(Value::Null, |fio| json!(reads / fio))));
+    figures.push(("fio_reads_s", fio.map_or(Value::Null, |(fio, _)| json!(fio))));
+    figures.push(("fio_cpu_us_a_read", fio.map_or(Value::Null, |(_, cpu_us)| json!(cpu_us))));
+    figures.push(("reads_of_fio", fio.map_or(Value::Null, |(fio, _)| json!(reads / fio))));
     // What SIGKILL leaves is less: only segments that were not full have no index.
     remove_indexes(&folder)?;
     let begun = Instant::now();
@@ -111,20 +113,21 @@ fn open(folder: &Path, options: &Store) -> Result<Tier, Error> {
     Tier::open(folder, &tier).map_err(refused)
 }
 
-fn refused(error: namely_store::tier::TierError) -> Error {
+pub(crate) fn refused(error: namely_store::tier::TierError) -> Error {
     Error::Subject(error.to_string())
 }
 
-fn name(number: u64) -> Name {
-    let base: Name = "/bench/store/object/v=1".parse().unwrap_or_default();
+pub(crate) fn name(number: u64) -> Name {
+    static BASE: OnceLock<Name> = OnceLock::new();
+    let base = BASE.get_or_init(|| "/bench/store/object/v=1".parse().unwrap_or_default());
     base.join_segment(number)
 }
 
 /// Octets that were taken a second, MiB.
-fn fill(tier: &Tier, options: &Store) -> Result<f64, Error> {
-    let content = vec![7; options.octets];
+pub(crate) fn fill(tier: &Tier, records: u64, octets: usize) -> Result<f64, Error> {
+    let content = vec![7; octets];
     let begun = Instant::now();
-    for number in 0..options.records {
+    for number in 0..records {
         let name = name(number);
         let signed = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256());
         let packet = signed.map_err(|error| Error::Usage(error.to_string()))?;
@@ -185,7 +188,7 @@ fn random_reads(tier: &Tier, options: &Store) -> Result<(f64, f64), Error> {
 }
 
 /// CPU time of this process.
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -205,9 +208,9 @@ fn remove_indexes(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Random reads a second of the same files by fio: of the blocks that a record lies in, by io_uring
-/// at the same depth; none if fio is not there.
-fn fio(folder: &Path, options: &Store) -> Option<f64> {
+/// Random reads a second of the same files by fio, and its CPU time for each, us: of the blocks
+/// that a record lies in, by io_uring at the same depth; none if fio is not there.
+fn fio(folder: &Path, options: &Store) -> Option<(f64, f64)> {
     let files: Vec<_> = segments(folder, "log").iter().map(|path| path.display().to_string()).collect();
     // A record of 4 KiB begins anywhere in its block.
     let block = (options.octets + 100).next_multiple_of(4096) + 4096 * usize::from(options.octets > 1000);
@@ -223,5 +226,9 @@ fn fio(folder: &Path, options: &Store) -> Option<f64> {
         .output()
         .ok()?;
     let report: Value = serde_json::from_slice(&output.stdout).ok()?;
-    report["jobs"][0]["read"]["iops"].as_f64()
+    let job = &report["jobs"][0];
+    let reads_s = job["read"]["iops"].as_f64()?;
+    // In percent of the time.
+    let cpu = job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?;
+    Some((reads_s, cpu / 100.0 * 1e6 / reads_s))
 }

@@ -6,6 +6,7 @@ use namely_bench::plain::PlainCommand;
 use crate::emulated::Emulated;
 use crate::istack::Istack;
 use crate::linear_video::LinearVideo;
+use crate::nb_cache::{NbCache, router::BlockingRouter};
 use crate::ndp::Ndp;
 use crate::plot::Plot;
 use crate::policies::Policies;
@@ -36,6 +37,12 @@ pub enum Command {
     /// experiment on them
     #[command(after_help = TOPOLOGY_HELP)]
     Topology(Topology),
+    /// The network of NB-Cache: four routers with slow disks, in the paper's cases
+    #[command(after_help = NB_CACHE_HELP)]
+    NbCache(NbCache),
+    /// A router of `nb-cache` that waits for its disk
+    #[command(hide = true)]
+    NbCacheRouter(BlockingRouter),
     /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
     #[command(subcommand, after_help = NDP_HELP)]
     Ndp(Ndp),
@@ -69,6 +76,13 @@ Examples:
   namely-experiments topology --consumers 2 --size 32
   namely-experiments topology --link ethernet --mtu 9000
   namely-experiments topology --consumers 3 --hold";
+
+const NB_CACHE_HELP: &str = "Needs network namespaces (root, or users may have them) and `ip` of iproute2.
+
+Examples:
+  namely-experiments nb-cache --runs 5
+  namely-experiments nb-cache --tables thresholds --runs 3
+  namely-experiments nb-cache --tables balance,paths --runs 1";
 
 const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.
 

@@ -19,6 +19,7 @@ use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats::{self, Summary};
 use namely_testbed::{Interrupt, Process, command};
+use namely_wire::Name;
 
 /// Options of `istack`.
 #[derive(Debug, Args)]
@@ -95,7 +96,12 @@ const ROWS: [Row; 11] = [
 /// What one run measured.
 #[derive(Clone, Copy, Debug)]
 struct Run {
+    /// Payload that consumers got.
     mbps: f64,
+    /// The same with the octets of its names.
+    with_names_mbps: f64,
+    /// All octets of the Data that producers gave the router.
+    router_mbps: f64,
     exchanges_per_second: f64,
     /// Processor time of the router over the time, in percent of one core.
     router_cpu_percent: f64,
@@ -139,13 +145,17 @@ pub fn run(options: &Istack) -> Result<(), Error> {
     Ok(())
 }
 
-const TITLES: &str = "what                                 payload  flows  Mbit/s               exchanges/s             router CPU %      producer CPU %    \
+const TITLES: &str = "what                                 payload  flows  Mbit/s               with names           at the router        \
+                      applications %   exchanges/s             router CPU %      producer CPU %    \
                       router MiB more  consumers MiB";
 
 type Column = fn(&Run) -> f64;
 
-const COLUMNS: [(&str, Column, usize); 6] = [
+const COLUMNS: [(&str, Column, usize); 9] = [
     ("goodput_mbps", |run| run.mbps, 19),
+    ("goodput_with_names_mbps", |run| run.with_names_mbps, 19),
+    ("router_mbps", |run| run.router_mbps, 19),
+    ("application_percent", |run| run.mbps / run.router_mbps * 100.0, 15),
     ("exchanges_per_second", |run| run.exchanges_per_second, 22),
     ("router_cpu_percent", |run| run.router_cpu_percent, 16),
     ("producer_cpu_percent", |run| run.producer_cpu_percent, 16),
@@ -232,10 +242,14 @@ impl Programs {
             (exchanges, octets) = (exchanges + more.0, octets + more.1);
         }
         let seconds = started.elapsed().as_secs_f64();
+        let router_octets = self.data_octets(dir, &uri, interrupt)?;
+        let name_octets = name_octets(flows - 1) as f64;
         let [router_cpu_percent, producer_cpu_percent] =
             [0, 1].map(|n| cpu()[n].saturating_sub(cpu_before[n]).as_secs_f64() / seconds * 100.0);
         Ok(Run {
             mbps: octets * 8.0 / 1e6 / seconds,
+            with_names_mbps: (octets + exchanges * name_octets) * 8.0 / 1e6 / seconds,
+            router_mbps: router_octets * 8.0 / 1e6 / seconds,
             exchanges_per_second: exchanges / seconds,
             router_cpu_percent,
             producer_cpu_percent,
@@ -257,11 +271,31 @@ impl Programs {
         Ok(Process::start("namelyd", command, dir, None)?)
     }
 
+    /// Octets that came from the faces that give Data.
+    fn data_octets(&self, dir: &Path, uri: &str, interrupt: &Interrupt) -> Result<f64, Error> {
+        let mut command = command(self.client.path(), dir);
+        command.args(["--router", uri, "--json", "face", "list"]);
+        let output = dir.join("faces");
+        Process::run("namely face list", command, dir, Some(&output), READY_LIMIT, interrupt)?;
+        let printed = fs::read_to_string(&output).unwrap_or_default();
+        let faces = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let giving = faces.filter(|face| face["in"]["data"].as_u64() > Some(0));
+        let octets: f64 = giving.filter_map(|face| face["in"]["octets"].as_f64()).sum();
+        let none = || Error::Subject(format!("namely face list printed no face that gives Data: {printed}"));
+        (octets > 0.0).then_some(octets).ok_or_else(none)
+    }
+
     fn perf(&self, dir: &Path, uri: &str) -> Command {
         let mut command = command(self.client.path(), dir);
         command.args(["--router", uri, "perf"]);
         command
     }
+}
+
+/// Octets of the name of a Data of a flow: `namely perf` numbers them by a component of 8 octets.
+fn name_octets(flow: u32) -> usize {
+    let base: Name = format!("{PREFIX}/{flow}").parse().unwrap_or_default();
+    base.join_generic([0; 8]).as_name().encoded_octets()
 }
 
 /// Exchanges and octets of payload in all that a client did, by what it printed.
@@ -282,6 +316,8 @@ mod tests {
     fn rows_are_medians_of_their_runs() {
         let run = |mbps| Run {
             mbps,
+            with_names_mbps: mbps,
+            router_mbps: 2.0 * mbps,
             exchanges_per_second: 2.0 * mbps,
             router_cpu_percent: 50.0,
             producer_cpu_percent: 60.0,
@@ -291,6 +327,7 @@ mod tests {
         let value = object(&ROWS[1], &[run(1.0), run(3.0), run(2.0)]);
         assert_eq!((value["goodput_mbps"]["median"].as_f64(), value["runs"].as_u64()), (Some(2.0), Some(3)));
         assert_eq!(value["exchanges_per_second"]["max"].as_f64(), Some(6.0));
+        assert_eq!(value["application_percent"]["median"].as_f64(), Some(50.0));
         assert!(line(&ROWS[1], &[run(1.0)]).contains("1 (1-1)"));
     }
 }

@@ -5,7 +5,9 @@
 //! A container is a namespace with `namelyd` and what runs on it; the switch is a bridge in one of
 //! its own. The experiment is table 1's asynchronous publication: an object that was cut, signed
 //! and published before is fetched by every consumer at once, beside a kernel TCP transfer on the
-//! same links. Content stores are off, so that each fetch crosses the network.
+//! same links. Content stores are off, so that each fetch crosses the network. With `--latency N`
+//! table 3's requests follow, signed each way, between the producer's and the first consumer's
+//! container.
 //!
 //! Everything is gone when the command ends, however it ends but by SIGKILL.
 
@@ -43,6 +45,9 @@ pub struct Topology {
     /// Runs of each row
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
+    /// Measure N requests of each signature too, answered and verified one at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub latency: Option<u32>,
     /// Only build it, say how to get into the containers, and wait for Ctrl-C
     #[arg(long)]
     pub hold: bool,
@@ -133,7 +138,7 @@ pub fn run(options: &Topology) -> Result<(), Error> {
     let rows = WAYS.iter().zip(&rates).map(|((what, _), runs)| (*what, runs.as_slice()));
     if options.json {
         rows.for_each(|(what, runs)| println!("{}", value(what, runs, options)));
-        return Ok(());
+        return lab.print_latency(options, &interrupt);
     }
     println!("machine: {}", Machine::read());
     println!(
@@ -146,7 +151,7 @@ pub fn run(options: &Topology) -> Result<(), Error> {
     );
     println!("{:<22}  {:<22}  fairness", "what", "Mbit/s, all consumers");
     rows.for_each(|(what, runs)| println!("{}", line(what, runs)));
-    Ok(())
+    lab.print_latency(options, &interrupt)
 }
 
 /// Of each run: the sum over the consumers, and Jain's index.
@@ -322,6 +327,24 @@ impl<'a> Lab<'a> {
             rates.push(object.octets as f64 * 8.0 / 1e6 / outcome.elapsed.as_secs_f64());
         }
         Ok(rates)
+    }
+
+    /// Prints how long requests take between two containers, if that was asked for: the sockets of
+    /// either end are at their container's router, one process holds both.
+    fn print_latency(&self, options: &Topology, interrupt: &Interrupt) -> Result<(), Error> {
+        let Some(count) = options.latency else { return Ok(()) };
+        let mut command = command(self.client.path(), self.dir);
+        let router = |node| format!("unix://{}", self.socket(node).display());
+        command.args(["--router", &router(self.consumers[0])]);
+        command.args(if options.json { &["--json", "perf", "request"][..] } else { &["perf", "request"] });
+        command.args(["--producer-router", &router("producer"), "--prefix", PREFIX]);
+        command.args(["--suite", "none,rsa,ecdsa,ed25519", "--count", &count.to_string()]);
+        let said = self.dir.join("latency");
+        Process::run("latency", command, self.dir, Some(&said), FETCH_LIMIT, interrupt)?;
+        let said =
+            std::fs::read_to_string(&said).map_err(|e| Error::environment("cannot read a table", e))?;
+        print!("{}{said}", if options.json { "" } else { "\n" });
+        Ok(())
     }
 
     /// What a person needs to work in it.

@@ -19,6 +19,10 @@ fn every_row_of_the_istack_experiments_is_measured() {
     for row in &rows {
         let median = |key: &str| row[key]["median"].as_f64().unwrap();
         assert!(median("exchanges_per_second") > 0.0 && median("router_cpu_percent") > 0.0, "{row}");
+        // Names and headers are of all rates but the applications'; the router carries what they
+        // asked for and did not wait for, too.
+        let rates = ["goodput_mbps", "goodput_with_names_mbps", "router_mbps"].map(median);
+        assert!(rates.is_sorted() && rates[0] < rates[1] && median("application_percent") < 100.0, "{row}");
     }
     let all = rows.iter().find(|row| row["flows"] == 15).unwrap();
     assert!(all["producer_cpu_percent"]["median"].as_f64() > Some(0.0), "{all}");

@@ -27,6 +27,8 @@ fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves
             "--json",
             "--link",
             link,
+            "--latency",
+            "5",
         ]);
         let started = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
         let run = format!("nmle-{}-", started.id());
@@ -34,8 +36,12 @@ fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves
         assert!(output.status.success(), "{link}");
         let printed = String::from_utf8(output.stdout).unwrap();
         let rows: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(rows.len(), 6, "{printed}");
-        for row in &rows {
+        assert_eq!(rows.len(), 10, "{printed}");
+        let (rows, latencies) = rows.split_at(6);
+        let suites: Vec<_> = latencies.iter().map(|row| row["suite"].as_str().unwrap()).collect();
+        assert_eq!(suites, ["none", "RSA-2048", "ECDSA P-256", "Ed25519"]);
+        assert!(latencies.iter().all(|row| row["p50_us"].as_f64() > Some(1.0)), "{printed}");
+        for row in rows {
             assert!(row["goodput_mbps"]["median"].as_f64() > Some(0.0), "{row}");
             assert_eq!((row["consumers"].as_u64(), row["link"].as_str()), (Some(2), Some(link)));
         }

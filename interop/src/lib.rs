@@ -7,8 +7,6 @@
 //! (`namely-skip`).
 #![forbid(unsafe_code)]
 
-use std::time::{Duration, Instant};
-
 mod install;
 mod peer;
 mod router;
@@ -17,19 +15,6 @@ mod world;
 
 pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
-pub use router::{ETHER_GROUP, Link, Router, find_router, find_tool};
-pub use running::{Finished, Running};
+pub use router::{ETHER_GROUP, Link, Router, UDP_GROUP, ethernet_of_nfd, find_router, find_tool};
+pub use running::{Finished, Running, eventually};
 pub use world::{World, programs};
-
-/// Waits until `holds`.
-///
-/// # Panics
-/// If it takes too long; `what` says what does not hold.
-#[track_caller]
-pub fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + running::LIMIT;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not so");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}

@@ -103,6 +103,11 @@ impl Router {
         Self::namelyd_listening(world, Some(namespace), "udp://0.0.0.0:6363", &more)
     }
 
+    /// `namelyd` with a Unix socket, and with further lines of configuration.
+    pub fn namelyd_with(world: &World, more: &str) -> Self {
+        Self::namelyd_listening(world, None, "tcp://127.0.0.1:0", more)
+    }
+
     /// `namelyd` with a Unix socket, and shared memory. Returns the path of the latter's control
     /// socket, too.
     pub fn namelyd_with_memif(world: &World) -> (Self, PathBuf) {
@@ -127,26 +132,38 @@ impl Router {
         start(start_one, world)
     }
 
-    /// NFD likewise, if it is installed and was built with libpcap.
+    /// `namelyd` in a network namespace, with a Unix socket, listening at `uri`, and with further
+    /// lines of configuration.
+    pub fn namelyd_on_link(world: &World, namespace: &str, uri: &str, more: &str) -> Self {
+        Self::namelyd_listening(world, Some(namespace), uri, more)
+    }
+
+    /// NFD likewise with Ethernet, if it is installed and was built with libpcap.
     pub fn nfd_on_ethernet(world: &World, namespace: &str) -> Result<Self, String> {
+        Self::nfd_on_link(world, namespace, &ethernet_of_nfd(), "best-route")
+    }
+
+    /// NFD in a network namespace, with a Unix socket and a section of its `face_system`, and with
+    /// its strategy for `/`.
+    pub fn nfd_on_link(world: &World, namespace: &str, faces: &str, strategy: &str) -> Result<Self, String> {
         let nfd = find_router("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
         let config = world.path("nfd.conf");
-        let ether = format!("ether {{ listen yes mcast yes mcast_group {ETHER_GROUP} }}");
         let configuration = NFD_CONFIGURATION
             .replace("SOCKET", text(&socket))
-            .replace("udp { listen no mcast no port PORT }", &ether);
+            .replace("udp { listen no mcast no port PORT }", faces)
+            .replace(
+                "strategy/best-route\n    /localhost ",
+                &format!("strategy/{strategy}\n    /localhost "),
+            );
         std::fs::write(&config, configuration).expect("a file in the temporary directory");
-        let command = || {
-            let mut command = in_namespace(world, namespace, &nfd);
-            command.arg("--config").arg(&config);
-            command
-        };
-        let mut process = Running::start("nfd", command(), world.dir());
+        let mut command = in_namespace(world, namespace, &nfd);
+        command.arg("--config").arg(&config);
+        let mut process = Running::start("nfd", command, world.dir());
         if listens(&mut process, &socket) {
             return Ok(Router { process, socket, port: 0, websocket_port: 0 });
         }
-        Err(format!("NFD has no Ethernet faces (built without libpcap?): {}", process.errors_text().trim()))
+        Err(format!("NFD has no such faces (built without libpcap?): {}", process.errors_text().trim()))
     }
 
     /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always
@@ -295,6 +312,14 @@ const LOOPBACK_UP: &str = "ip link set lo up && exec \"$@\"";
 /// NFD's group on Ethernet.
 pub const ETHER_GROUP: &str = "01:00:5e:00:17:aa";
 
+/// NFD's group over UDP.
+pub const UDP_GROUP: &str = "224.0.23.170:56363";
+
+/// What NFD's `face_system` has for Ethernet: unicast and the group, on each device.
+pub fn ethernet_of_nfd() -> String {
+    format!("ether {{ listen yes mcast yes mcast_group {ETHER_GROUP} }}")
+}
+
 /// Any local application may do everything: the tests are about namely's tools.
 const NFD_CONFIGURATION: &str = "\
 log { default_level WARN }
@@ -307,8 +332,21 @@ tables {
   }
 }
 face_system { unix { path SOCKET } udp { listen no mcast no port PORT } }
-authorizations { authorize { certfile any privileges { faces fib cs strategy-choice } } }
-rib { localhost_security { trust-anchor { type any } } }
+authorizations {
+  authorize {
+    certfile any
+    privileges {
+      faces
+      fib
+      cs
+      strategy-choice
+    }
+  }
+}
+rib {
+  localhost_security { trust-anchor { type any } }
+  prefix_announcement_validation { trust-anchor { type any } }
+}
 ";
 
 const NDND_CONFIGURATION: &str = "\

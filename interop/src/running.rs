@@ -16,6 +16,19 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// How much of what a process said a failure quotes, in octets.
 const QUOTE_OCTETS: usize = 2000;
 
+/// Waits until `holds`.
+///
+/// # Panics
+/// If it takes too long; `what` says what does not hold.
+#[track_caller]
+pub fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not so");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// A running process; ended when dropped.
 #[derive(Debug)]
 pub struct Running {

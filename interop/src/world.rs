@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::install::{profile_dir, target_dir};
-use crate::running::{Finished, Running};
+use crate::running::{Finished, Running, eventually};
 
 /// Environment variable with a folder that holds other `namely` and `namelyd`.
 const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";
@@ -103,6 +104,37 @@ impl World {
     /// `namely --router ROUTER get NAME -o OUT ARGS`.
     pub fn get(&self, router: &str, name: &str, out: &Path, args: &[&str]) -> Finished {
         self.namely([&["--router", router, "get", name, "-o", text(out)], args].concat())
+    }
+
+    /// What `namely --router ROUTER ARGS` answers.
+    pub fn ask(&self, router: &str, args: &[&str]) -> Vec<Value> {
+        self.namely([&["--router", router], args].concat()).success().values()
+    }
+
+    /// Waits for the face of `router` to a remote.
+    pub fn face_to(&self, router: &str, remote: &str) -> String {
+        let find = || {
+            let faces = self.ask(router, &["face", "list"]);
+            Some(faces.iter().find(|face| face["remote"] == remote)?["face_id"].to_string())
+        };
+        eventually(remote, || find().is_some());
+        find().expect("it was there")
+    }
+
+    /// Serves a file at one router and fetches it at the other, by a route over `face` there.
+    /// Segments of 8000 octets cross in fragments.
+    pub fn fetch_across(&self, from: &str, to: &str, face: &str, prefix: &str) {
+        let folder = self.path(&prefix[1..]);
+        let file = self.payload(&format!("{}/f", &prefix[1..]), 300_000, 5);
+        let server = self.serve(from, &folder, &["--prefix", prefix]);
+        self.ask(to, &["route", "add", prefix, face]);
+        let out = self.path("out");
+        self.get(to, &format!("{prefix}/f"), &out, &[]).success();
+        let read = |path: &Path| std::fs::read(path).expect("a file that was written");
+        assert!(read(&out) == read(&file), "{prefix}");
+        std::fs::remove_file(out).expect("it was read");
+        self.ask(to, &["route", "remove", prefix, face]);
+        drop(server);
     }
 
     /// Makes a key in the world's key chain and returns the path of its exported certificate.

@@ -115,29 +115,79 @@ fn ndnping_and_namely_ping_each_others_servers() {
 }
 
 #[test]
+fn ndnpeek_and_ndnpoke_exchange_data_with_namely_poke_and_peek() {
+    with_tools(["ndnpeek", "ndnpoke"], |site, [peek, poke]| {
+        let input = site.world.payload("greeting", 40, 1);
+        let theirs = site.produce(poke, &["-f", "1000", "/lab/theirs"], &input, "/lab/theirs");
+        let mut command = site.world.namely_command(["--router", &site.uri(), "peek", "/lab/theirs"]);
+        let peeked = command.arg("--payload").output().expect("namely starts");
+        assert!(peeked.status.success() && peeked.stdout == read(&input), "{peeked:?}");
+        assert!(theirs.finish().status.success(), "ndnpoke ends when its Data was asked for");
+        let mut command = site.world.command("/bin/sh");
+        command.args(["-c", "input=$1; shift; exec \"$@\" < \"$input\"", "sh"]).arg(&input);
+        command.arg(namely_interop::programs().join("namely"));
+        command.args(["--router", &site.uri(), "poke", "/lab/ours", "--digest"]);
+        let ours = Running::start("namely poke", command, site.world.dir());
+        eventually("ndnpeek has what namely pokes", || {
+            let output = site.command(peek, &["-p", "/lab/ours"]).output().expect("ndnpeek starts");
+            output.status.success() && output.stdout == read(&input)
+        });
+        assert!(ours.finish().status.success());
+    });
+}
+
+/// What `nfdc` is asked, in this order, what it answers, and how it ends.
+const NFDC: &[(&str, &str, i32)] = &[
+    ("status", "version=namely", 0),
+    ("status report", "nFibEntries=", 0),
+    ("status report xml", "<version>namely", 0),
+    ("face create udp4://127.0.0.1:9 persistency permanent", "face-created", 0),
+    ("face create udp4://127.0.0.1:9", "face-exists", 0),
+    (
+        "face create udp4://127.0.0.1:19 mtu 1300 reliability on",
+        "persistency=persistent reliability=on congestion-marking=on",
+        0,
+    ),
+    ("face list", "remote=udp4://127.0.0.1:9 ", 0),
+    ("face list remote udp4://127.0.0.1:19", "mtu=1300 ", 0),
+    ("face show 1", "remote=internal://local", 0),
+    ("face create dev://nosuch", "Error 406", 1),
+    ("route add /lab udp4://127.0.0.1:9 cost 7", "route-add-accepted", 0),
+    (
+        "route add /lab udp4://127.0.0.1:19 expires 60000 no-inherit capture",
+        "flags=capture expires=60000ms",
+        0,
+    ),
+    ("route list", "prefix=/lab ", 0),
+    ("route list nexthop udp4://127.0.0.1:9", "origin=static cost=7", 0),
+    ("route show /lab", "flags=capture", 0),
+    ("route remove /lab udp4://127.0.0.1:9", "route-removed", 0),
+    ("route add /lab 9999", "Face not found", 3),
+    ("fib list", "/localhost/nfd", 0),
+    ("strategy set /lab multicast", "strategy-set", 0),
+    ("strategy list", "prefix=/lab strategy=/localhost/nfd/strategy/multicast", 0),
+    ("strategy show /lab/x", "strategy=/localhost/nfd/strategy/multicast", 0),
+    ("strategy set /lab asf", "/localhost/nfd/strategy/asf/v=5", 0),
+    ("strategy set /lab nosuch", "Unknown strategy", 7),
+    ("strategy unset /lab", "strategy-unset", 0),
+    ("cs config capacity 1000", "capacity=1000", 0),
+    ("cs config admit off serve off", "admit=off serve=off", 0),
+    ("cs erase /lab", "cs-erased", 0),
+    ("cs info", "capacity=1000", 0),
+    ("channel list", "tcp4://127.0.0.1", 0),
+    ("face destroy udp4://127.0.0.1:9", "face-destroyed", 0),
+    ("face destroy udp4://127.0.0.1:9", "Face not found", 3),
+];
+
+#[test]
 fn nfdc_manages_namelyd() {
     with_tools(["nfdc"], |site, [nfdc]| {
-        for (args, expected) in [
-            ("status", "version=namely"),
-            ("face create udp4://127.0.0.1:9", "face-created"),
-            ("face list", "remote=udp4://127.0.0.1:9 "),
-            ("route add /lab udp4://127.0.0.1:9 cost 7", "route-add-accepted"),
-            ("route list", "prefix=/lab "),
-            ("route remove /lab udp4://127.0.0.1:9", "route-removed"),
-            ("fib list", "/localhost/nfd"),
-            ("strategy set /lab multicast", "strategy-set"),
-            ("strategy list", "prefix=/lab strategy=/localhost/nfd/strategy/multicast"),
-            ("strategy unset /lab", "strategy-unset"),
-            ("cs config capacity 1000", "capacity=1000"),
-            ("cs erase /lab", "cs-erased"),
-            ("cs info", "capacity=1000"),
-            ("channel list", "tcp4://127.0.0.1"),
-            ("face destroy udp4://127.0.0.1:9", "face-destroyed"),
-        ] {
+        for (args, expected, status) in NFDC {
             let words: Vec<&str> = args.split(' ').collect();
             let finished = site.run(nfdc, &words);
-            let said = finished.lines.join("\n");
-            assert!(said.contains(expected), "nfdc {args}: {said}\n{}", finished.errors);
+            let said = finished.lines.join("\n") + &finished.errors;
+            assert!(said.contains(expected), "nfdc {args}: {said}");
+            assert_eq!(finished.status.code(), Some(*status), "nfdc {args}: {said}");
         }
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use namely_interop::{Link, Router, Running, World, eventually};
 use namely_skip::{Need, or_skip};
-use namely_socket::{Producer, ProducerOptions, PublishOptions};
+use namely_socket::{Consumer, ConsumerOptions, Datagram, Producer, ProducerOptions, PublishOptions};
 use namely_testbed::Net;
 use serde_json::Value;
 
@@ -150,10 +150,11 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
     net.enter("a", || {
         let producer = Producer::bind("/narrow".parse().unwrap(), options).unwrap();
         let path_octets = || producer.option("path_octets").unwrap().parse::<usize>().unwrap();
-        let publish = |name: &str| {
+        let published = |name: &str| {
             let name = format!("/narrow/{name}").parse().unwrap();
-            producer.publish(&name, &content, &PublishOptions::default()).unwrap().segments
+            producer.publish(&name, &content, &PublishOptions::default()).unwrap()
         };
+        let publish = |name: &str| published(name).segments;
         let fetch = |name: &str| {
             let out = world.path(name);
             world.get(&b_uri, &format!("/narrow/{name}"), &out, &[]).success();
@@ -163,7 +164,8 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
         let wide = publish("wide");
         fetch("wide");
         eventually("the path is known", || path_octets() == NARROW_DATAGRAM - LINK_HEADER_OCTETS);
-        let narrow = publish("narrow");
+        let object = published("narrow");
+        let narrow = object.segments;
         assert!(
             narrow > wide && narrow >= (content.len() / NARROW_DATAGRAM) as u64,
             "{wide} and {narrow} segments"
@@ -171,6 +173,17 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
         let cut = ip_counter(&net, "a", "FragCreates");
         fetch("narrow");
         assert_eq!(ip_counter(&net, "a", "FragCreates"), cut);
+        // Manifests keep to the path too: the first covers fewer segments; the rest have theirs.
+        let keychain = Some(world.path("namely/keys"));
+        let options = ConsumerOptions { router: Some(b_uri.clone()), keychain, ..ConsumerOptions::default() };
+        let consumer = Consumer::bind("/narrow".parse().unwrap(), options).unwrap();
+        let entries = consumer.find(&object.name).unwrap().manifest_entries;
+        for (index, listed) in [(0, entries), (narrow / entries, narrow % entries)] {
+            let manifest = namely_security::manifest_name(object.name.as_name(), index);
+            let got = consumer.request(&Datagram::new(manifest)).unwrap();
+            assert_eq!(got.content.len() as u64, 24 + 32 * listed);
+            assert!(got.content.len() + 100 < path_octets(), "{} octets", got.content.len());
+        }
         assert_eq!(producer.set_option("path_octets", "9").unwrap_err().to_string(), TOLD);
         producer.set_option("mtu", "off").unwrap();
         assert_eq!(publish("whole"), (content.len() as u64).div_ceil(8000));

@@ -78,6 +78,11 @@ pub struct Figures {
     pub memory_peak_mib: f64,
     /// At the end.
     pub memory_after_mib: f64,
+    /// What of it was in use by what was cached and what pended, before the attack and at the end,
+    /// where the router says it.
+    pub in_use_before_mib: Option<f64>,
+    /// See above.
+    pub in_use_after_mib: Option<f64>,
     /// From the end of the attack until nothing was lost or slow any more, seconds; `None` if
     /// something still was at the end.
     pub normal_after_s: Option<f64>,
@@ -136,11 +141,21 @@ impl Figures {
             memory_before_mib: before.unwrap_or(0.0),
             memory_peak_mib: memory.iter().map(|(_, mib)| *mib).fold(0.0, f64::max),
             memory_after_mib: memory.last().map_or(0.0, |(_, mib)| *mib),
+            in_use_before_mib: None,
+            in_use_after_mib: None,
             normal_after_s: normal_after(log, phases, ping_p99_quiet_us),
             turn_max_us: None,
             turn_max_cpu_us: None,
             sent: BTreeMap::new(),
         }
+    }
+}
+
+impl Figures {
+    /// What is left of the attack: memory above that before it, beside what has come into use.
+    pub(super) fn left_mib(&self) -> Option<f64> {
+        let in_use_mib = self.in_use_after_mib? - self.in_use_before_mib?;
+        Some(self.memory_after_mib - self.memory_before_mib - in_use_mib)
     }
 }
 
@@ -255,5 +270,9 @@ mod tests {
         let figures = Figures::new(("x", "pit", 1), &Log::default(), &memory, &phases(zero));
         assert_eq!((figures.memory_before_mib, figures.memory_peak_mib), (20.0, 90.0));
         assert_eq!(figures.memory_after_mib, 30.0);
+        assert_eq!(figures.left_mib(), None);
+        let figures =
+            Figures { in_use_before_mib: Some(2.0), in_use_after_mib: Some(9.0), ..figures.clone() };
+        assert_eq!(figures.left_mib(), Some(3.0), "7 MiB more are in use");
     }
 }

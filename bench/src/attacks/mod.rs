@@ -7,6 +7,7 @@
 
 mod figures;
 mod honest;
+mod in_use;
 mod kind;
 mod options;
 mod report;
@@ -21,8 +22,10 @@ use namely_testbed::{Interrupt, Process, command};
 pub use self::figures::Figures;
 use self::figures::{Memory, Phases};
 pub(crate) use self::honest::Honest;
+pub(crate) use self::in_use::InUse;
 pub use self::kind::{Attack, Place};
 pub use self::options::Attacks;
+use self::world::{ATTACKER_GRACE, most_of};
 pub(crate) use self::world::{Link, World};
 use crate::attacker::CPU_MS;
 use crate::error::Error;
@@ -33,9 +36,6 @@ use crate::subject::{self, SubjectName};
 
 /// How often the router's memory is looked at.
 const MEMORY_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long an attacker may go on after its time before it is ended.
-const ATTACKER_GRACE: Duration = Duration::from_secs(20);
 
 /// How long the honest load may take to begin.
 const WARM_LIMIT: Duration = Duration::from_secs(60);
@@ -100,12 +100,14 @@ fn attack_once(
     let dir = directory("namely-attacks-", options.dir.as_deref())?;
     let mut world = World::start(subject, "", dir.path(), options.object_octets(), interrupt)?;
     let has_memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
+    let is_namely = subject == SubjectName::Namely;
     let honest = Honest::start(&world, has_memif, interrupt);
     let watch = Watch::start(&world.router);
     warm_up(&honest, if has_memif { 8 } else { 6 }, interrupt)?;
     honest.take();
     let quiet = Instant::now();
     watch.during(&world.router, options.quiet(), interrupt)?;
+    let in_use = is_namely.then(|| InUse::now(&world, interrupt)).flatten();
     let begun = Instant::now();
     let attackers = Attackers::start(attack, &world.place, options.attack(), dir.path())?;
     watch.during(&world.router, options.attack(), interrupt)?;
@@ -113,6 +115,7 @@ fn attack_once(
     let recovery = Instant::now();
     watch.during(&world.router, options.recovery(), interrupt)?;
     let turns_us = ["longest_turn_us", "longest_turn_cpu_us"].map(|counter| most(&world, counter, interrupt));
+    let in_use_after = is_namely.then(|| InUse::now(&world, interrupt)).flatten();
     let end = Instant::now();
     let mut spin = end;
     if options.spin {
@@ -127,8 +130,13 @@ fn attack_once(
     let memory = watch.memory.into_inner();
     let mut figures = Figures::new((subject_name(subject), attack.name(), run), &log, &memory, &phases);
     [figures.turn_max_us, figures.turn_max_cpu_us] = turns_us;
+    [figures.in_use_before_mib, figures.in_use_after_mib] = [in_use, in_use_after].map(mib);
     figures.sent = sent;
     Ok(figures)
+}
+
+fn mib(in_use: Option<InUse>) -> Option<f64> {
+    in_use.map(|in_use| in_use.mib())
 }
 
 /// Waits until so many fetches have ended well: what is cached then is what will be.
@@ -233,14 +241,6 @@ fn most(world: &World, counter: &str, interrupt: &Interrupt) -> Option<f64> {
     let arguments = ["--json", "status", "--counters"];
     world.namely(Link::Unix).run(&arguments, Some(&output), ATTACKER_GRACE, interrupt).ok()?;
     most_of(&fs::read_to_string(&output).ok()?, counter)
-}
-
-/// The same among a router's counters.
-fn most_of(printed: &str, counter: &str) -> Option<f64> {
-    let lines = printed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let is_it = |label: &str| label.rsplit('.').next() == Some(counter);
-    let of_workers = lines.filter(|line| line["counter"].as_str().is_some_and(is_it));
-    of_workers.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::report::align;
 use crate::stats::summarise;
 
-const HEADINGS: [&str; 15] = [
+const HEADINGS: [&str; 16] = [
     "attack",
     "router",
     "goodput quiet > attacked Mbit/s",
@@ -20,6 +20,7 @@ const HEADINGS: [&str; 15] = [
     "pings lost",
     "status max ms",
     "memory MiB before > peak > after",
+    "left MiB",
     "normal after s",
     "longest turn ms, own",
     "runs",
@@ -84,6 +85,7 @@ fn row(runs: &[&Figures]) -> Vec<String> {
             worst(&|f| f.memory_peak_mib),
             worst(&|f| f.memory_after_mib)
         ),
+        left(runs),
         if has_recovered {
             format!("{:.1}", worst(&|f| f.normal_after_s.unwrap_or(0.0)))
         } else {
@@ -92,6 +94,12 @@ fn row(runs: &[&Figures]) -> Vec<String> {
         format!("{}, {}", turn(&|f| f.turn_max_us), turn(&|f| f.turn_max_cpu_us)),
         runs.len().to_string(),
     ]
+}
+
+/// The most that a run left behind.
+fn left(runs: &[&Figures]) -> String {
+    let most = runs.iter().filter_map(|f| f.left_mib()).max_by(f64::total_cmp);
+    most.map_or("-".to_owned(), |mib| format!("{mib:.0}"))
 }
 
 fn status(max_ms: f64, failed: u64) -> String {
@@ -114,7 +122,7 @@ mod tests {
         let cells = row(&[&good, &bad, &good]);
         assert_eq!(cells.len(), HEADINGS.len());
         assert_eq!(
-            (cells[5].as_str(), cells[12].as_str(), cells[14].as_str()),
+            (cells[5].as_str(), cells[13].as_str(), cells[15].as_str()),
             ("2 of 9", "not in time", "3")
         );
     }

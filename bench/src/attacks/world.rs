@@ -32,6 +32,9 @@ const FRESH_OBJECTS: u64 = 1000;
 /// Size of each of them, octets.
 const FRESH_OCTETS: u64 = 100_000;
 
+/// How long an attacker may go on after its time before it is ended.
+pub(super) const ATTACKER_GRACE: Duration = Duration::from_secs(20);
+
 /// Octets of a segment.
 const SEGMENT_OCTETS: u64 = 8192;
 
@@ -230,4 +233,13 @@ fn fresh_objects(dir: &Path) -> Result<PathBuf, Error> {
     };
     link_all().map_err(|e| Error::environment(format!("cannot make names in {}", folder.display()), e))?;
     Ok(source.path)
+}
+
+/// The largest of the values that a router has of this counter, in what `namely status --counters`
+/// printed as JSON.
+pub(super) fn most_of(printed: &str, counter: &str) -> Option<f64> {
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let is_it = |label: &str| label.rsplit('.').next() == Some(counter);
+    let of_workers = lines.filter(|line| line["counter"].as_str().is_some_and(is_it));
+    of_workers.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
 }

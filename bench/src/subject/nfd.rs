@@ -139,7 +139,15 @@ face_system {{
   udp {{ listen yes port {port} enable_v4 yes enable_v6 no mcast no }}
 }}
 authorizations {{
-  authorize {{ certfile any privileges {{ faces fib cs strategy-choice }} }}
+  authorize {{
+    certfile any
+    privileges {{
+      faces
+      fib
+      cs
+      strategy-choice
+    }}
+  }}
 }}
 rib {{
   localhost_security {{ trust-anchor {{ type any }} }}

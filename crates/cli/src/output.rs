@@ -76,9 +76,9 @@ impl Output {
         }
     }
 
-    /// A closed pipe (`namely … | head`) ends the output, not the program's work: the line is
-    /// dropped.
-    fn line(&self, text: &str) {
+    /// One line, whatever form was asked for. A closed pipe (`namely … | head`) ends the output,
+    /// not the program's work: the line is dropped.
+    pub fn line(&self, text: &str) {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
 }

@@ -318,6 +318,17 @@ fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
 }
 
 #[test]
+fn a_pipe_that_was_closed_is_no_failure() {
+    let home = Home::with_router();
+    for words in [&["status", "--report"][..], &["completions", "bash"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let end = ended(home.namely(words).stdout(writer).output().unwrap());
+        assert_eq!(end.code, Some(0), "{words:?}: {end:?}");
+    }
+}
+
+#[test]
 fn channels_are_listed_and_a_report_holds_all() {
     let home = Home::with_router();
     let uri = home.router_uri();
@@ -357,13 +368,25 @@ fn the_content_stores_disk_is_filled_shown_pinned_changed_and_erased() {
     assert_eq!(info["disk"]["pinned"][0], "/lab/a.bin");
     assert!(info["disk"]["counters"]["written"].as_u64().unwrap() > 30, "{info}");
     let text = home.ok(["cs", "info"]);
-    for word in ["disk      cache", "stored ", "passed by ", "pinned    /lab/a.bin"] {
+    for word in ["disk      /", "/cache (", "stored ", "passed by ", "pinned    /lab/a.bin"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    let in_memory = home.json(["cs", "list"]);
+    assert!(
+        (1..=16).contains(&in_memory.len()) && in_memory[0]["octets"].as_u64() > Some(0),
+        "{in_memory:?}"
+    );
+    let on_disk = || home.json(["cs", "list", "/lab/a.bin", "--disk"]);
+    home.wait_for("the files to have it", || on_disk().len() > 30);
+    let below = on_disk();
+    assert!(below[0]["name"].as_str().unwrap().starts_with("/lab/a.bin/"), "{below:?}");
+    let count = home.ok(["cs", "list", "/lab/a.bin", "--disk", "--count"]);
+    assert!(count.starts_with(&format!("{} packets, ", below.len())), "{count}");
+    assert!(home.ok(["cs", "list", "/other", "--count"]).starts_with("0 packets"));
     let changed = home.ok(["cs", "config", "--disk-octets-max", "2GiB", "--disk-queue", "data-first"]);
     assert!(changed.contains("2.0 GiB") && changed.contains("data-first"), "{changed}");
     let refused = home.run(["cs", "config", "--disk-admission", "some"]);
-    assert!(refused.code != Some(0) && refused.stderr.contains("hit, all"), "{refused:?}");
+    assert!(refused.code != Some(0) && refused.stderr.contains("hit, again, all"), "{refused:?}");
     home.ok(["cs", "unpin", "/lab/a.bin"]);
     let again = home.run(["cs", "unpin", "/lab/a.bin"]);
     assert!(again.code != Some(0) && again.stderr.contains("not pinned"), "{again:?}");

@@ -199,6 +199,13 @@ fn every_command_has_a_help_text_with_an_example() {
 }
 
 #[test]
+fn the_version_is_told_by_a_word_and_by_an_option() {
+    let home = Home::new();
+    let told = home.ok(["version"]);
+    assert!(told.starts_with("namely ") && told == home.ok(["--version"]), "{told}");
+}
+
+#[test]
 fn completions_and_man_pages_are_generated() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish"] {

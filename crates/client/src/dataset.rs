@@ -2,7 +2,7 @@
 
 use namely_transport::connection::Answer;
 use namely_wire::mgmt::{Block, Dataset, FaceQueryFilter, blocks};
-use namely_wire::{DataView, InterestBuilder};
+use namely_wire::{ContentType, DataView, InterestBuilder, Name};
 
 use crate::{Client, ClientError};
 
@@ -35,15 +35,22 @@ impl Client {
         filter: &FaceQueryFilter,
     ) -> Result<Vec<u8>, ClientError> {
         let scope = self.connection.scope();
-        let prefix = match dataset {
+        self.content(match dataset {
             Dataset::FacesQuery => filter.name(scope),
             other => other.prefix(scope),
-        };
+        })
+    }
+
+    /// All segments of what is published under `prefix`, joined.
+    pub(crate) fn content(&mut self, prefix: Name) -> Result<Vec<u8>, ClientError> {
         let first = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh();
         let mut wire = self.fetch(&first)?;
         let mut content = Vec::new();
         for segment in 0..DATASET_SEGMENTS_MAX {
             let mut view = DataView::parse(&wire).map_err(ClientError::Malformed)?;
+            if view.content_type == ContentType::Nack {
+                return Err(ClientError::NotForYou);
+            }
             // The first answer may be any segment of the newest version.
             if view.name.last().and_then(|c| c.segment()) != Some(segment) {
                 let versioned = view.name.without_last(1).to_name();

@@ -19,6 +19,8 @@ pub enum ClientError {
     Command(CommandError),
     /// Router: it has no such dataset, or no management at all.
     Refused(NackReason),
+    /// Router: who asks may not see that, since he may not manage it.
+    NotForYou,
     /// Router: it does not answer.
     NoAnswer,
     /// Router: its answer cannot be read.
@@ -54,6 +56,7 @@ impl ClientError {
             ClientError::Refused(_) => {
                 Some("is it a router with the NFD management protocol? try its Unix socket")
             }
+            ClientError::NotForYou => Some("ask as root or as the router's user, over its Unix socket"),
             _ => None,
         }
     }
@@ -74,6 +77,7 @@ impl ClientError {
             },
             ClientError::Command(CommandError::Nack(_)) | ClientError::Refused(_) => Errno::NETUNREACH,
             ClientError::Command(CommandError::NoAnswer) | ClientError::NoAnswer => Errno::TIMEDOUT,
+            ClientError::NotForYou => Errno::ACCESS,
             ClientError::NoSuchFace(_) => Errno::NOENT,
             ClientError::BadFaceUri { .. } | ClientError::BadStrategy(_) => Errno::INVAL,
             ClientError::Lookup { .. } => Errno::ADDRNOTAVAIL,
@@ -94,6 +98,7 @@ impl fmt::Display for ClientError {
             ClientError::Refused(reason) => {
                 write!(f, "the router's management was refused: Nack {reason}")
             }
+            ClientError::NotForYou => f.write_str("the router tells that only who may manage it"),
             ClientError::NoAnswer => f.write_str("the router's management does not answer"),
             ClientError::Malformed(error) => write!(f, "the router's answer is malformed: {error}"),
             ClientError::TooLong(name) => {

@@ -2,8 +2,8 @@
 //! Management).
 
 use namely_wire::mgmt::{
-    Command, ControlParameters, Counter, CsDiskStatus, CsInfo, Dataset, FaceQueryFilter, GeneralStatus,
-    NeighborStatus, StrategyChoice, cs_flags, strategy_name,
+    Command, ControlParameters, Counter, CsDiskStatus, CsInfo, CsList, CsListQuery, CsPacket, Dataset,
+    FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, blocks, cs_flags, strategy_name,
 };
 use namely_wire::{DecodeError, Name};
 
@@ -153,6 +153,26 @@ impl Client {
     /// As of [`Client::strategies`].
     pub fn cs_disk(&mut self) -> Result<Option<CsDiskStatus>, ClientError> {
         Ok(self.entries(Dataset::CsDisk)?.into_iter().next())
+    }
+
+    /// Calls `each` with what the content store has in memory below `prefix`, in no order
+    /// (`cs/list`); namely's router only, and for who may manage it without a key. What comes and
+    /// goes meanwhile may be told or not.
+    ///
+    /// # Errors
+    /// [`ClientError::NotForYou`], and those of [`Client::strategies`].
+    pub fn list_cs(&mut self, prefix: &Name, mut each: impl FnMut(CsPacket)) -> Result<(), ClientError> {
+        let mut query = CsListQuery { prefix: prefix.clone(), from: 0 };
+        loop {
+            let content = self.content(query.name(self.connection.scope()))?;
+            let list: Option<Result<CsList, _>> = blocks(&content).next();
+            let list = list.unwrap_or(Err(DecodeError::Truncated)).map_err(ClientError::Malformed)?;
+            list.packets.into_iter().for_each(&mut each);
+            match list.next {
+                Some(next) if next > query.from => query.from = next,
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// From now on what the content store's disk has below `prefix` stays (`cs/pin`); namely's

@@ -89,8 +89,8 @@ pub struct DaemonArgs {
     pub cs_disk_octets_max: Option<u64>,
 
     /// What is written to the content store's disk when it leaves memory: what was asked for again
-    /// there, or all
-    #[arg(long, value_name = "hit|all")]
+    /// there, that and what comes again (the default), or all
+    #[arg(long, value_name = "hit|again|all")]
     pub cs_disk_admission: Option<Admission>,
 
     /// What to log: error, warn, info, debug, trace, or target=level pairs

@@ -4,7 +4,6 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use namely_mgmt::CsDiskChange;
 use namely_store::tier::{Status, Tier, TierError};
@@ -13,14 +12,18 @@ use namely_wire::mgmt::{Counter, CsDiskStatus};
 use parking_lot::Mutex;
 
 use crate::config::{Admission, CsDisk, Queue, check_budget};
+use crate::dataplane::AllTimes;
 use crate::exit::{Exit, Failure};
 
 /// The content store's disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) tier: Tier,
+    /// Whether who asks waits: see [`CsDisk::blocks`].
+    pub(crate) blocks: bool,
+    /// How long packets take, as workers time them.
+    pub(crate) times: AllTimes,
     folder: String,
-    admits_all: AtomicBool,
     queue: Mutex<Queue>,
 }
 
@@ -34,23 +37,25 @@ impl Disk {
         make_folder(config, None)?;
         let tier = Tier::open(folder, &config.options()).map_err(refused)?;
         let Status { records, octets, engine, .. } = tier.status();
-        let folder = folder.display().to_string();
+        // For who has another working directory.
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
         tracing::info!(folder, records, octets, engine, "the content store has a disk");
-        let admits_all = AtomicBool::new(config.admission == Admission::All);
-        Ok(Some(Arc::new(Disk { tier, folder, admits_all, queue: Mutex::new(config.queue) })))
+        let blocks = config.blocks;
+        Ok(Some(Arc::new(Disk {
+            tier,
+            blocks,
+            times: AllTimes::default(),
+            folder,
+            queue: Mutex::new(config.queue),
+        })))
     }
 
     /// Applies what a reload changes.
     pub(crate) fn apply(&self, config: &CsDisk) {
-        self.admits_all.store(config.admission == Admission::All, Ordering::Relaxed);
+        self.tier.set_admission(config.admission.of_tier());
         self.set_queue(config.queue);
         self.tier.set_pending_threshold(config.threshold);
         self.tier.set_octets_max(config.octets_max);
-    }
-
-    /// Whether a Data is written that leaves memory.
-    pub(crate) fn admits(&self, name: NameRef<'_>, was_asked_for: bool) -> bool {
-        was_asked_for || self.admits_all.load(Ordering::Relaxed) || self.tier.is_pinned(name)
     }
 
     /// Puts everything on the disk. Nobody asks it any more.
@@ -99,11 +104,10 @@ fn cannot_make(folder: &Path, why: &str) -> Failure {
 impl namely_mgmt::CsDisk for Disk {
     fn status(&self) -> CsDiskStatus {
         let status = self.tier.status();
-        let admission = if self.admits_all.load(Ordering::Relaxed) { Admission::All } else { Admission::Hit };
         CsDiskStatus {
             folder: self.folder.clone(),
             engine: status.engine.to_owned(),
-            admission: admission.to_string(),
+            admission: Admission::of(status.admission).to_string(),
             queue: self.queue.lock().to_string(),
             threshold: status.pending_threshold,
             pending: status.pending,
@@ -112,7 +116,7 @@ impl namely_mgmt::CsDisk for Disk {
             records: status.records,
             memory_octets: status.index_octets,
             pinned: self.tier.pinned(),
-            counters: counters(&status),
+            counters: counters(&status).into_iter().chain(self.times.counters()).collect(),
             trouble: status.fault,
         }
     }
@@ -125,7 +129,7 @@ impl namely_mgmt::CsDisk for Disk {
             self.tier.set_octets_max(octets);
         }
         if let Some(admission) = admission {
-            self.admits_all.store(admission == Admission::All, Ordering::Relaxed);
+            self.tier.set_admission(admission.of_tier());
         }
         if let Some(threshold) = change.threshold {
             self.tier.set_pending_threshold(usize::try_from(threshold).unwrap_or(usize::MAX));

@@ -11,6 +11,7 @@ use namely_daemon::CommandLine;
 static MEMORY: namely_host::HugePages = namely_host::HugePages;
 
 fn main() -> ExitCode {
+    namely_host::keep_little_memory();
     match namely_daemon::run(&CommandLine::parse().daemon) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

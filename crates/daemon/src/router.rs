@@ -118,7 +118,8 @@ impl Router {
     pub fn reload(&self, config: Config) -> Result<(), Failure> {
         Self::check(&config)?;
         let policy = policy(&config)?;
-        self.orders.send(Order::Reload(Box::new(config), policy));
+        let neighbours = config.discovery.settings().map_err(wrong_configuration)?;
+        self.orders.send(Order::Reload(Box::new(config), policy, Box::new(neighbours)));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use namely_io::FaceState;
 use namely_mgmt::{CreateFaceError, FaceSettings, Faces, UpdateFaceError};
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
 use namely_wire::{LpHeaders, NackReason, PitToken};
-use support::{App, PATIENCE, Router, data, data_of, interest, spec, uri, with_token};
+use support::{App, PATIENCE, Router, data, data_of, interest, name, spec, uri, with_token};
 
 #[test]
 fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
@@ -342,4 +342,34 @@ fn peers_wait_while_the_control_thread_is_far_behind_and_it_misses_no_event() {
     let (mut app, _) = router.connect();
     app.send(&interest("/alive"));
     app.receive();
+}
+
+/// The control thread, here the test, is at something else all the while.
+#[test]
+fn a_route_that_data_has_shown_is_there_before_who_asked_can_ask_along_it() {
+    let router = Router::start();
+    let strategy = name("/self-learning");
+    router.core.strategy_set(name("/").as_name(), strategy.as_name()).unwrap();
+    let address = router.listen_udp();
+    let neighbours = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    for neighbour in &neighbours {
+        neighbour.connect(address).unwrap();
+        neighbour.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let [near, far] = &neighbours;
+    let far_uri = format!("udp4://{}", far.local_addr().unwrap());
+    router.face_to(&far_uri, FacePersistency::Permanent);
+    let mut buffer = [0; 2000];
+    near.send(&interest("/a/b/seg=0")).unwrap();
+    far.recv(&mut buffer).unwrap();
+    far.send(&data("/a/b/seg=0", 100)).unwrap();
+    near.recv(&mut buffer).unwrap();
+    for n in 1..5 {
+        let headers = LpHeaders { non_discovery: true, ..LpHeaders::default() };
+        let asked = namely_wire::encode_lp_packet(&headers, &interest(&format!("/a/b/seg={n}")));
+        near.send(&asked).unwrap();
+        let octets = far.recv(&mut buffer).expect("it goes along the route and is not refused");
+        let view = namely_wire::LpView::parse(&buffer[..octets]).unwrap();
+        assert_eq!((view.headers.non_discovery, view.headers.nack), (true, None));
+    }
 }

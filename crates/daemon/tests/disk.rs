@@ -172,13 +172,27 @@ fn what_nobody_asked_for_again_is_written_only_where_all_is_admitted() {
     lab.fill("/once", 60);
     assert_eq!(lab.status().records, 0);
     let text = client.command(Command::CsConfig, &change("some")).text;
-    assert!(text.contains("hit, all"), "{text}");
+    assert!(text.contains("hit, again, all"), "{text}");
     // Asked for again while it is in memory, and then put out.
     lab.fill("/twice", 2);
     assert!(is_kept(&mut client, "/twice", 1), "from memory");
     lab.fill("/other", 60);
     assert_eq!(lab.status().records, 1);
     assert_eq!([0, 1].map(|i| is_kept(&mut client, "/twice", i)), [false, true]);
+}
+
+#[test]
+fn what_left_memory_before_is_written_when_it_leaves_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = config(&folder.path().join("cs"), "").replace("admission = \"all\"\n", "");
+    let lab = Lab { daemon: Daemon::start_with(&file, &[]), folder };
+    assert_eq!(lab.status().admission, "again", "the default");
+    lab.fill("/x", 40);
+    assert_eq!(lab.status().records, 0, "nothing has come twice");
+    lab.fill("/x", 20);
+    lab.fill("/other", 40);
+    assert_eq!(lab.status().records, 20);
+    assert_eq!(lab.kept("/x", 20), 20);
 }
 
 #[test]
@@ -342,6 +356,31 @@ fn a_slow_disk_holds_up_neither_misses_nor_memory() {
 }
 
 #[test]
+fn each_path_through_a_store_with_a_disk_is_timed() {
+    let lab = Lab::start("");
+    lab.fill("/x", 300);
+    // Each read takes 20 ms, and two that pend are enough for one that has a way around.
+    let lab = lab.restart("slow = \"20ms\"\nengine = \"threads\"\nthreads = 1\nthreshold = 2\n");
+    let _producer = Producer::new(&lab.daemon, "/x");
+    let mut client = lab.daemon.connect();
+    // From the disk, from memory, from upstream; then more at once than the disk takes.
+    assert!([7, 7, 300].iter().all(|i| is_kept(&mut client, "/x", *i)));
+    (100..140).for_each(|i| client.ask(&format!("/x/{i}")));
+    assert!((100..140).all(|_| client.receive(PATIENCE).is_some()));
+    let status = until("each path was taken", || {
+        let status = lab.status();
+        let paths = ["time_memory", "time_issue", "time_disk", "time_absent", "time_busy"];
+        paths.iter().all(|path| status.count(path) > 0).then_some(status)
+    });
+    let mean_ns = |path: &str| status.count(&format!("{path}_ns")) / status.count(path);
+    assert!(mean_ns("time_disk") >= 20_000_000, "{status:?}");
+    assert!(status.count("time_disk_ns_p99") >= status.count("time_disk_ns_p50"), "{status:?}");
+    // A disk that is asked is not waited for.
+    assert!(mean_ns("time_issue") < mean_ns("time_disk"), "{status:?}");
+    assert!(mean_ns("time_busy") < mean_ns("time_disk"), "{status:?}");
+}
+
+#[test]
 fn neighbours_that_ask_a_saturated_disk_are_told_until_it_is_over() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
@@ -362,26 +401,51 @@ fn neighbours_that_ask_a_saturated_disk_are_told_until_it_is_over() {
     told("free");
 }
 
-#[test]
-fn a_full_disk_costs_what_would_have_been_cached_and_nothing_else() {
+/// A router on a disk of its own, which `script` makes at `$1` in a namespace of the router; none
+/// after saying that it cannot be had here.
+fn on_a_disk(script: &str) -> Option<(Daemon, PathBuf)> {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("small");
     std::fs::create_dir(&disk).unwrap();
     let file = dir.path().join("namely.toml");
-    std::fs::write(&file, config(&disk.join("cs"), "octets_max = \"64MiB\"\n")).unwrap();
+    std::fs::write(&file, config(&disk.join("cs"), "octets_max = \"64MiB\"\nread_ahead = false\n")).unwrap();
     let socket = dir.path().join("x.sock");
     let mut command = std::process::Command::new("unshare");
-    let script = "mount -t tmpfs -o size=6m none \"$1\" && shift && exec \"$@\"";
-    command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(&disk);
+    command.arg("--mount");
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["sh", "-c", &format!("set -e; {script}; shift; exec \"$@\""), "sh"]).arg(&disk);
     command.arg(env!("CARGO_BIN_EXE_namelyd")).arg("--config").arg(&file);
     command.args(["--log", "debug", "--listen", &format!("unix://{}", socket.display())]);
-    let mut daemon = match Daemon::spawn(command, dir) {
-        Ok(daemon) => daemon,
-        Err(output) if output.contains("mount") || output.contains("unshare") => {
-            return namely_skip::skip(namely_skip::Need::Mount, format_args!("no small disk: {output}"));
+    match Daemon::spawn(command, dir) {
+        Ok(daemon) => Some((daemon, disk)),
+        Err(output) if output.contains("cs.disk") => panic!("{output}"),
+        Err(output) => {
+            namely_skip::skip(namely_skip::Need::Mount, format_args!("no such disk: {output}"));
+            None
         }
-        Err(output) => panic!("{output}"),
-    };
+    }
+}
+
+/// Makes a disk of 24 MiB in a file that takes all of a file system in memory, `$1.back`. The
+/// device goes when nobody has the disk mounted any more.
+const LOOP: &str = "mkdir $1.back; mount -t tmpfs -o size=25m none $1.back; truncate -s 24m $1.back/disk; \
+    device=$(losetup --find --show $1.back/disk); mkfs.ext4 -q $device || { losetup -d $device; exit 1; }; \
+    mount -o errors=remount-ro $device $1; losetup -d $device";
+
+/// Only root of the machine has devices in files.
+fn on_a_device() -> Option<(Daemon, PathBuf)> {
+    if !rustix::process::geteuid().is_root() {
+        namely_skip::skip(namely_skip::Need::Root, "only root can make a device");
+        return None;
+    }
+    on_a_disk(LOOP)
+}
+
+#[test]
+fn a_full_disk_costs_what_would_have_been_cached_and_nothing_else() {
+    let Some((mut daemon, _)) = on_a_disk("mount -t tmpfs -o size=6m none $1") else { return };
     let mut client = daemon.connect();
     let _producer = Producer::new(&daemon, "/x");
     assert!((0..4000).all(|i| is_kept(&mut client, "/x", i)), "forwarding goes on");
@@ -389,6 +453,112 @@ fn a_full_disk_costs_what_would_have_been_cached_and_nothing_else() {
     assert!(status.trouble.unwrap().contains("no space left"));
     let line = daemon.wait_for_log("no space left");
     assert!(line.contains("lower") || line.contains("free"), "{line}");
+}
+
+#[test]
+fn a_disk_that_is_mounted_read_only_meanwhile_is_read_and_told_of() {
+    let Some((mut daemon, disk)) = on_a_device() else { return };
+    let _producer = Producer::new(&daemon, "/x");
+    let mut client = daemon.connect();
+    assert!((0..600).all(|i| is_kept(&mut client, "/x", i)));
+    let before =
+        until("some is on the disk", || Some(status(&mut client)).filter(|s| s.count("disk_writes") > 0));
+    // What an error of the file system does, by its own hook for that.
+    let mounts = std::fs::read_to_string(format!("/proc/{}/mounts", daemon.pid())).unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(1) == disk.to_str()).expect("a mount");
+    let device = mount.strip_prefix("/dev/").and_then(|rest| rest.split(' ').next()).expect("a device");
+    std::fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "a test").unwrap();
+    assert!((600..3000).all(|i| is_kept(&mut client, "/x", i)), "forwarding goes on");
+    let status = until("it is told", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
+    assert!(status.count("write_errors") > 0, "{status:?}");
+    let line = daemon.wait_for_log("cannot be written");
+    assert!(line.contains("mount its file system for writing"), "{line}");
+    drop(_producer);
+    let kept = (0..600).filter(|i| is_kept(&mut client, "/x", *i)).count() as u64;
+    assert!(kept > 0 && kept + 100 > before.count("written"), "reads go on: {kept}, {before:?}");
+}
+
+#[test]
+fn a_device_that_is_pulled_sends_its_interests_upstream_and_is_told_of() {
+    let Some((mut daemon, disk)) = on_a_device() else { return };
+    let _producer = Producer::new(&daemon, "/x");
+    let mut client = daemon.connect();
+    assert!((0..600).all(|i| is_kept(&mut client, "/x", i)));
+    until("some is on the disk", || (status(&mut client).count("disk_writes") > 0).then_some(()));
+    // The device has nothing any more, and takes nothing: reads and writes of it fail.
+    let back = PathBuf::from(format!("/proc/{}/root{}.back", daemon.pid(), disk.display()));
+    std::fs::OpenOptions::new().write(true).open(back.join("disk")).unwrap().set_len(0).unwrap();
+    let filled = std::fs::write(back.join("rest"), vec![0; 26 << 20]);
+    assert!(filled.is_err(), "nothing is left for the device");
+    assert!((0..1500).all(|i| is_kept(&mut client, "/x", i)), "all comes from upstream");
+    let status = until("it is told", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
+    assert!(status.count("read_errors") > 0, "{status:?}");
+    daemon.wait_for_log("see the kernel's log for what the disk has");
+}
+
+#[test]
+fn a_folder_on_a_read_only_mount_is_refused_with_the_cure() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        "mount -t tmpfs none \"$1\" && mkdir \"$1/cs\" && mount -o remount,ro \"$1\" && shift && exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(dir.path());
+    command.arg(env!("CARGO_BIN_EXE_namelyd")).args(["--no-config", "--listen", "unix:///nowhere/y.sock"]);
+    command.arg("--cs-disk").arg(dir.path().join("cs"));
+    let (status, _, said) = run(command);
+    if said.contains("mount:") || said.contains("unshare") {
+        return namely_skip::skip(namely_skip::Need::Mount, said);
+    }
+    assert_eq!(status, 78, "{said}");
+    assert!(
+        said.contains("cannot be written") && said.contains("mount its file system for writing"),
+        "{said}"
+    );
+}
+
+/// Asks a slow disk for much, with nobody else to ask.
+fn asks_for_much(lab: &Lab) -> Client {
+    let mut peer = Client::udp(lab.daemon.udp());
+    (0..400).for_each(|i| {
+        peer.ask(&format!("/x/{i}"));
+        // A socket takes so many datagrams at once.
+        if i % 50 == 49 {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    until("the peer's reads wait", || (lab.status().pending > 250).then_some(()));
+    peer
+}
+
+#[test]
+fn one_peer_is_at_the_disk_and_another_an_application_and_root_are_served() {
+    let lab = Lab::start("");
+    lab.fill("/x", 450);
+    let lab = lab.restart("slow = \"20/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
+    let _peer = asks_for_much(&lab);
+    let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
+    other.connect(lab.daemon.udp()).unwrap();
+    let mut others = [Client::udp_from(other), lab.daemon.connect()];
+    for (n, client) in others.iter_mut().enumerate() {
+        for i in 0..3 {
+            assert!(is_kept(client, "/x", 400 + 10 * n + i), "from the disk");
+        }
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        common::other_user::as_nobody(&lab.daemon, "of_a_slow_disk_another_user_is_served");
+    } else {
+        namely_skip::skip(namely_skip::Need::Root, "only root becomes another user");
+    }
+    let status = lab.status();
+    assert!(status.pending > 50, "the peer's reads still wait: {status:?}");
+}
+
+#[test]
+#[ignore = "run as another user by one_peer_is_at_the_disk_and_another_an_application_and_root_are_served"]
+fn of_a_slow_disk_another_user_is_served() {
+    let Some(mut client) = common::other_user::connect_as_other_user() else { return };
+    assert!((430..433).all(|i| is_kept(&mut client, "/x", i)));
 }
 
 #[test]

@@ -5,12 +5,12 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::client::name;
+use common::client::{name, named};
 use common::{Client, PATIENCE, until};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer};
-use namely_wire::mgmt::{FacePersistency, RouteOrigin};
+use namely_wire::mgmt::{Command, ControlParameters, FacePersistency, RouteOrigin, Scope};
 use namely_wire::{Announcement, FaceUri, ValidityPeriod};
 
 /// A router that asks its neighbours for what it has no route to.
@@ -174,4 +174,42 @@ fn a_name_that_no_route_leads_to_is_found_two_routers_away_and_a_short_route_is_
     producer.serve_one(b"along");
     assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"along");
     assert!(consumer.routes("/alice").is_empty(), "for the object alone");
+}
+
+#[test]
+fn what_an_application_has_announced_by_command_goes_along_with_its_answers_to_discoveries() {
+    let dir = tempfile::tempdir().unwrap();
+    let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
+    let mut chain = Chain::new(dir.path(), &[anchor]);
+    let announce = |producer: &mut Client, prefix: &str| {
+        let announced = announcement(prefix, 1, later_s(), &ours);
+        let command = Command::RibAnnounce.prefix(Scope::Localhost);
+        let interest = producer.command_interest(command, &announced);
+        let response = producer.respond_to(&interest);
+        assert_eq!(response.code, 200, "{}", response.text);
+    };
+    // Taken back, it is said no more.
+    announce(&mut chain.producer, "/alice/b");
+    let origin = Some(RouteOrigin::PREFIX_ANNOUNCEMENT);
+    chain.producer.ok(Command::RibUnregister, &ControlParameters { origin, ..named("/alice/b") });
+    for (prefix, object) in [("", "/alice/b/file"), ("/alice/c", "/alice/c/file")] {
+        if !prefix.is_empty() {
+            announce(&mut chain.producer, prefix);
+        }
+        chain.consumer.ask(&format!("{object}/v=1/seg=0"));
+        chain.producer.serve_one(b"found");
+        assert_eq!(chain.consumer.receive(PATIENCE).unwrap().data().content, b"found");
+        let learned = if prefix.is_empty() { object } else { prefix };
+        for client in [&mut chain.consumer, &mut chain.at_middle] {
+            let route = until("the route is learned", || client.routes(learned).first().copied());
+            assert_eq!(route.origin, RouteOrigin::PREFIX_ANNOUNCEMENT);
+        }
+    }
+    assert!(chain.consumer.routes("/alice/b").is_empty());
+    assert!(chain.consumer.routes("/alice/c/file").is_empty(), "one route is enough");
+    // Along the route it is a discovery no more.
+    chain.consumer.ask("/alice/c/other/v=1/seg=0");
+    chain.producer.serve_one(b"along");
+    assert_eq!(chain.consumer.receive(PATIENCE).unwrap().data().content, b"along");
+    assert!(chain.consumer.routes("/alice/c/other").is_empty());
 }

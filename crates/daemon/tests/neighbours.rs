@@ -6,8 +6,9 @@ mod segment;
 
 use std::time::{Duration, Instant};
 
+use common::client::named;
 use common::until;
-use namely_wire::mgmt::NeighborState;
+use namely_wire::mgmt::{Command, ControlParameters, NeighborState};
 use segment::{Attacker, Net, counter, mac, neighbours};
 
 /// The heartbeat of these tests, ms.
@@ -71,6 +72,67 @@ fn a_router_without_discovery_says_nothing_and_is_no_neighbour() {
     net.wait_for_neighbours(&mut b, 1);
     assert!(neighbours(&mut silent).is_empty());
     assert_eq!(silent.client.faces().iter().filter(|face| face.local_uri == "dev://eth0").count(), 0);
+}
+
+#[test]
+fn thirty_routers_on_a_bridge_find_one_another_and_say_little() {
+    const ROUTERS: usize = 30;
+    let Some(net) = Net::new(&[1500; ROUTERS]) else { return };
+    let mut all: Vec<_> = (0..ROUTERS).map(|i| net.plain_router(i)).collect();
+    for router in &mut all {
+        net.wait_for_neighbours(router, ROUTERS - 1);
+    }
+    // In rest: what a device has sent in two heartbeats of three seconds.
+    std::thread::sleep(Duration::from_secs(1));
+    let sent = || -> Vec<u64> { (0..ROUTERS).map(|i| net.sent_octets(i)).collect() };
+    let (before, began) = (sent(), Instant::now());
+    std::thread::sleep(Duration::from_secs(6));
+    let after = sent();
+    let octets = after.iter().zip(&before).map(|(after, before)| after - before).max().unwrap();
+    let bits_per_second = octets as f64 * 8.0 / began.elapsed().as_secs_f64();
+    assert!(bits_per_second < 10_000.0, "{bits_per_second} bit/s of one router");
+    for router in &mut all {
+        assert_eq!(counter(router, "neighbours_expired"), 0);
+        assert_eq!(counter(router, "rate_limited") + counter(router, "strangers_limited"), 0);
+    }
+}
+
+/// The face of a router to the group.
+fn group(router: &mut segment::Router) -> u64 {
+    let faces = router.client.faces();
+    let group = faces.iter().find(|face| face.uri == "ether://[01:00:5e:00:17:aa]");
+    group.expect("a face to the group").face_id
+}
+
+#[test]
+fn a_router_without_discovery_is_asked_and_answered_by_the_group_beside_routers_with_it() {
+    let Some(net) = Net::new(&[1500, 1500, 1500]) else { return };
+    let multicast = "[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";
+    let mut a = net.router(0, "", &[]);
+    let mut b = net.router(1, "", &[]);
+    let mut plain = net.router(2, &format!("enabled = false\n{multicast}"), &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    net.wait_for_neighbours(&mut b, 1);
+    let ask = |asking: &mut segment::Router, answering: &mut segment::Router, prefix: &str| {
+        let route = ControlParameters { face_id: Some(group(asking)), ..named(prefix) };
+        asking.client.ok(Command::RibRegister, &route);
+        answering.client.register(prefix);
+        for n in 0..3 {
+            asking.client.ask(&format!("{prefix}/{n}"));
+            answering.client.serve_one(b"by the group");
+            let answer = asking.client.receive(common::PATIENCE).expect("an answer");
+            assert_eq!(answer.data().content, b"by the group", "{prefix}");
+        }
+    };
+    ask(&mut a, &mut plain, "/plain/a");
+    ask(&mut plain, &mut b, "/b");
+    ask(&mut b, &mut plain, "/plain/b");
+    // Who has discovery goes on as before, and takes nobody for a neighbour who says no hello.
+    assert_eq!((neighbours(&mut a).len(), neighbours(&mut b).len()), (1, 1));
+    b.client.register("/neighbour");
+    a.client.ask("/neighbour/1");
+    b.client.serve_one(b"found by itself");
+    assert_eq!(a.client.receive(common::PATIENCE).expect("an answer").data().content, b"found by itself");
 }
 
 #[test]
@@ -195,6 +257,32 @@ fn a_device_that_is_removed_and_added_again_finds_its_neighbours_again() {
     assert!(net.plug(1, 1400));
     assert_eq!(net.wait_for_neighbours(&mut a, 1)[0].mtu, Some(1400));
     net.wait_for_neighbours(&mut b, 1);
+}
+
+#[test]
+fn a_reload_changes_what_is_announced_and_accepted_and_the_neighbours_stay() {
+    let Some(net) = Net::new(&[1500, 1500]) else { return };
+    let mut a = net.router(0, "", &[]);
+    let mut b = net.router(1, "", &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    let face = net.wait_for_neighbours(&mut b, 1)[0].face_id;
+    let with = |more: &str| format!("[discovery]\nheartbeat_ms = 1000\n{more}\n");
+    let line = a.daemon.reload(&with("prefixes = [\"/lab\"]"));
+    assert!(line.contains("configuration reloaded"), "{line}");
+    b.daemon.reload(&with("open = true"));
+    b.daemon.wait_for_log("OPEN");
+    until("the route", || b.client.routes("/lab").first().copied());
+    b.daemon.reload(&with(""));
+    until("the route is gone", || b.client.routes("/lab").is_empty().then_some(()));
+    let line = b.daemon.reload(&with("neighbours_maxx = 1"));
+    assert!(line.contains("not reloaded"), "{line}");
+    // Discovery ends with a restart only.
+    b.daemon.reload(&with("enabled = false"));
+    let line = b.daemon.wait_for_log("restart");
+    assert!(line.contains("discovery.enabled") && !line.contains("heartbeat"), "{line}");
+    let still = neighbours(&mut b);
+    assert_eq!((still.len(), still[0].state, still[0].face_id), (1, NeighborState::Proven, face));
+    assert_eq!(counter(&mut b, "neighbours_expired"), 0);
 }
 
 /// Two honest routers that have each other, and a third station for the attacker.

@@ -25,6 +25,7 @@ mod machine;
 pub mod message;
 mod neighbour;
 mod receive;
+mod reconfigure;
 mod station;
 mod suspects;
 

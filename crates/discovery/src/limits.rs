@@ -67,5 +67,9 @@ pub const SPREAD_NS: u64 = 2_000_000;
 /// See [`SPREAD_NS`].
 pub const SPREAD_NS_MAX: u64 = 400_000_000;
 
+/// Neighbours of a link that are asked one by one for what no route leads to. Of more, the group is
+/// asked.
+pub const ASKED_ONE_BY_ONE_MAX: usize = 16;
+
 /// Longest MTU that is understood, octets.
 pub const MTU_OCTETS_MAX: usize = 65_535;

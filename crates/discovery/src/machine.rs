@@ -36,7 +36,7 @@ pub struct Discovery {
     pub(crate) config: Config,
     pub(crate) key: Key,
     /// When a hello was last multicast on each interface, those that have gone too, ns.
-    sent_ns: BTreeMap<InterfaceId, u64>,
+    pub(crate) sent_ns: BTreeMap<InterfaceId, u64>,
     random: u64,
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
     pub(crate) neighbours: BTreeMap<Place, Neighbour>,

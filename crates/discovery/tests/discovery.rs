@@ -203,3 +203,39 @@ fn a_router_that_was_started_anew_with_its_key_is_back_at_once() {
     link.run(100 * MS);
     assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
 }
+
+#[test]
+fn settings_change_while_neighbours_are_there() {
+    let names = |prefixes: &[&str]| prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect();
+    let mut link = link(&[1500, 1280]);
+    link.run(4 * SECOND);
+    // What is announced is said at once, and what a rule accepts is a route at once.
+    let rule = AcceptRule { prefix: "/lab".parse().unwrap(), key: key(0) };
+    link.reconfigure(0, Config { prefixes: names(&["/lab", "/other"]), ..config() });
+    link.run(100 * MS);
+    assert!(link.nodes[1].routes.is_empty());
+    link.reconfigure(1, Config { accept: vec![rule], ..config() });
+    let routes = |link: &Segment| -> Vec<String> {
+        link.nodes[1].routes.iter().map(|(_, name)| name.to_string()).collect()
+    };
+    assert_eq!(routes(&link), ["/lab"]);
+    link.reconfigure(1, Config { open: true, ..config() });
+    assert_eq!(routes(&link), ["/lab", "/other"]);
+    link.reconfigure(1, config());
+    assert!(routes(&link).is_empty());
+    // A shorter time between hellos, by which a dead neighbour is gone sooner.
+    (0..2).for_each(|n| link.reconfigure(n, Config { heartbeat_ns: 500 * MS, ..config() }));
+    let before = link.nodes[1].sent;
+    link.run(5 * SECOND);
+    assert!((10..=16).contains(&(link.nodes[1].sent - before)), "{}", link.nodes[1].sent - before);
+    link.crash(0);
+    link.run(1600 * MS);
+    assert!(link.proven(1).is_empty());
+    // And who has too small an MTU now is no neighbour.
+    link.up(0);
+    link.run(2 * SECOND);
+    assert_eq!(link.proven(0), [1]);
+    link.reconfigure(0, Config { mtu_octets_min: 1400, ..config() });
+    assert!(link.proven(0).is_empty() && link.nodes[0].mtus.is_empty());
+    assert_eq!(link.nodes[0].notes.last(), Some(&(station(1), Note::MtuTooSmall(1280))));
+}

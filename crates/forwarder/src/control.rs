@@ -490,6 +490,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.cs.info(self.counters.sum(HotCounter::CsHits), self.counters.sum(HotCounter::CsMisses))
     }
 
+    /// Calls `visit` with the name of Data at or under `prefix`, its octets, and until when it is
+    /// fresh, until it returns false: of a bounded number of places from `from` on. Returns from
+    /// where on there may be more. What comes and goes meanwhile may be told or not.
+    pub fn cs_walk(
+        &self,
+        prefix: NameRef<'_>,
+        from: u32,
+        visit: impl FnMut(NameRef<'_>, usize, u64) -> bool,
+    ) -> Option<u32> {
+        self.cs.walk(prefix, from, visit)
+    }
+
     /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more
     /// remain.
     pub fn cs_erase(&self, prefix: NameRef<'_>, count: usize) -> (usize, bool) {

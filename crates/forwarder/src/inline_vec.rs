@@ -85,7 +85,8 @@ impl<T, const N: usize> InlineVec<T, N> {
                     free += 1;
                 }
                 Some(_) => self.inline[i] = None,
-                None => {}
+                // Filled from the front: nothing follows.
+                None => return,
             }
         }
         if !self.more.is_empty() {

@@ -69,9 +69,19 @@ pub trait Output<B> {
         let _ = learned;
     }
 
+    /// Data of an application answers a discovery of another host, and is sent after this. Whoever
+    /// has announced its prefix may have it said along with this very packet; by default nothing
+    /// is. Called with no lock held.
+    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &B) {
+        let _ = (face, data, packet);
+    }
+
     /// True if the home has a tier below the content store in memory. Without one, nothing of what
     /// follows is called, and the compiler leaves out what leads there.
     const HAS_TIER: bool = false;
+
+    /// The memory answers an Interest, by what is sent next. For who times it.
+    fn answers_from_memory(&mut self) {}
 
     /// An Interest asks for what the memory does not hold; see [`crate::Wanted`]. Called with no
     /// lock held; must not wait.

@@ -17,6 +17,7 @@
 use namely_wire::NameRef;
 
 use crate::counters::Counter;
+use crate::faces::FaceId;
 use crate::pit::EntryKey;
 
 /// Names a parked Interest, which may be gone when its read completes.
@@ -58,6 +59,8 @@ pub struct Wanted<'a> {
     /// Somebody else can be asked: false if there is no upstream, or all have announced that they
     /// are congested. Then a tier above its threshold reads nevertheless, as far as it can.
     pub may_bypass: bool,
+    /// Where the Interest came from.
+    pub face: FaceId,
     /// What the completion is for.
     pub ticket: Ticket,
 }

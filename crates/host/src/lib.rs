@@ -34,7 +34,7 @@ pub mod users;
 mod waker;
 
 pub use lookup::lookup;
-pub use pages::{HUGE_PAGE_OCTETS, HugePages, give_back_memory};
+pub use pages::{HUGE_PAGE_OCTETS, HugePages, give_back_memory, keep_little_memory};
 pub use random::random;
 pub use secrets::{core_dumps_are_wanted, keep_from_dumps};
 pub use waker::Waker;

@@ -123,6 +123,8 @@ pub(crate) struct Transport<H: Handler> {
     /// `None` during its turn.
     pub(crate) receiver: Option<Box<dyn Receiver<H>>>,
     pub(crate) reader: LinkReader,
+    /// What [`FacePort::answers`] said when it was served last.
+    pub(crate) answers: u64,
 }
 
 pub(crate) enum Source<H: Handler> {
@@ -135,6 +137,8 @@ pub(crate) struct Slot<H: Handler> {
     timer_ns: Option<u64>,
     /// What it waits for in `Faces::waiting`; nothing if it is not there.
     pub(crate) wanted: Wanted,
+    /// Its descriptor is not watched for what arrives until it has been served.
+    pub(crate) is_resting: bool,
     pub(crate) source: Option<Source<H>>,
 }
 
@@ -164,6 +168,8 @@ pub struct Faces<H: Handler> {
     /// What was taken out of the mailbox and is not done yet.
     pub(crate) messages: VecDeque<WorkerMessage<H>>,
     pub(crate) turns: TurnClock,
+    /// Packets that were handed over.
+    pub(crate) packets: u64,
     pub(crate) now_ns: u64,
 }
 
@@ -186,6 +192,7 @@ impl<H: Handler> Faces<H> {
             charge: 0,
             messages: VecDeque::new(),
             turns: TurnClock::default(),
+            packets: 0,
             now_ns: clock::monotonic_ns(),
         }
     }
@@ -390,7 +397,7 @@ impl<H: Handler> Faces<H> {
         // From here on the id leads nowhere, and events of its descriptor that are ready already
         // are passed over.
         slot.generation = slot.generation.wrapping_add(1);
-        slot.wanted = Wanted::NOTHING;
+        (slot.wanted, slot.is_resting) = (Wanted::NOTHING, false);
         self.free.push(id.index());
         if let Source::Transport(mut transport) = source {
             transport.port.shut(&mut self.charge);
@@ -469,7 +476,7 @@ impl<H: Handler> Faces<H> {
         }
         let expires_ns = port.expires_ns();
         let reader = self.shared.new_reader(port.holder());
-        self.fill_slot(Source::Transport(Transport { port, receiver: Some(receiver), reader }));
+        self.fill_slot(Source::Transport(Transport { port, receiver: Some(receiver), reader, answers: 0 }));
         if expires_ns.is_some() {
             self.set_timer(id, expires_ns);
         }
@@ -501,6 +508,7 @@ impl<H: Handler> Faces<H> {
                 generation: 0,
                 timer_ns: None,
                 wanted: Wanted::NOTHING,
+                is_resting: false,
                 source: Some(source),
             }),
         }

@@ -97,6 +97,8 @@ pub(crate) struct ReadContext<'a, H: Handler> {
     pub(crate) handler: &'a mut H,
     pub(crate) frames: u64,
     pub(crate) octets: u64,
+    /// Not all was read that has arrived.
+    pub(crate) has_more: bool,
 }
 
 impl<H: Handler> ReadContext<'_, H> {

@@ -160,8 +160,8 @@ pub(crate) struct WaitingFrames<P> {
 /// What CoDel did while frames were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judged {
-    /// The next packet is to get a congestion mark.
-    pub(crate) marks: bool,
+    /// So many of the next packets are to get a congestion mark.
+    pub(crate) marks: u32,
     /// Packets that were dropped.
     pub(crate) dropped: u64,
     /// Octets of memory that those took.
@@ -220,7 +220,7 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
                 let sojourn_ns = now_ns.saturating_sub(joined_ns);
                 let verdict = self.codel.on_leave(config, sojourn_ns, self.frames.octets(), now_ns);
                 self.is_dropping = verdict == Verdict::Drop;
-                judged.marks |= verdict == Verdict::Mark;
+                judged.marks += u32::from(verdict == Verdict::Mark);
                 judged.dropped += u64::from(self.is_dropping);
             }
             if self.is_dropping {
@@ -297,6 +297,27 @@ mod tests {
             sent.iter().enumerate().all(|(n, part)| n % 4 == usize::from(*part)),
             "no packet lost a part"
         );
+    }
+
+    /// A socket of UDP can be written again when half of its buffer is free: on a slow link that is
+    /// seldom, and then much is taken at once.
+    #[test]
+    fn each_signal_of_a_queue_that_is_taken_in_bursts_marks_a_packet() {
+        let config = CodelConfig::default();
+        let mut waiting = WaitingFrames::new();
+        (0..400).for_each(|n| waiting.push(frame(10_000, n as u8), true, 0));
+        let mut in_bursts = Vec::new();
+        for now_ms in [200, 400, 800] {
+            let mut judged = Judged::default();
+            for _ in 0..4 {
+                let more = waiting.take(&mut FrameQueue::new(), &config, now_ms * MS);
+                judged.marks += more.marks;
+                judged.dropped += more.dropped;
+            }
+            in_bursts.push((judged.marks, judged.dropped > 0));
+        }
+        // After the first, signals fall due at 500, 570, 628, 678, 723 and 764 ms.
+        assert_eq!(in_bursts, [(0, false), (1, false), (6, false)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use namely_wire::{LpHeaders, LpView};
 
 use crate::buffer::Buffer;
 use crate::error::CloseReason;
-use crate::faces::{Event, Faces, Handler, Source, WorkerMessage};
+use crate::faces::{Event, Faces, Handler, Source, Transport, WorkerMessage};
 use crate::id::SourceId;
 use crate::kind::{AcceptContext, Acceptor, ReadContext, Receiver, SERVING_NS_MAX};
 use crate::port::{FacePort, PortRequest};
@@ -39,7 +39,9 @@ impl<H: Handler> Faces<H> {
 
     /// Ends it.
     pub(crate) fn end_turn(&mut self) {
-        self.turns.end(clock::monotonic_ns().saturating_sub(self.now_ns), &self.mailbox);
+        let turn_ns = clock::monotonic_ns().saturating_sub(self.now_ns);
+        self.waiting.end_turn(turn_ns);
+        self.turns.end(turn_ns, &self.mailbox);
     }
 
     /// Whether so much of the turn is over; the rest is done in the next one, after others.
@@ -50,7 +52,6 @@ impl<H: Handler> Faces<H> {
     /// When there is something to do without any socket's being ready, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         if !self.to_flush.is_empty()
-            || !self.waiting.is_empty()
             || !self.events.is_empty()
             || !self.messages.is_empty()
             || self.mailbox.has_messages()
@@ -60,7 +61,14 @@ impl<H: Handler> Faces<H> {
         let transports = self.timers.first().map(|(due_ns, _)| *due_ns);
         let links = self.link_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
         let stalls = self.stall_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
-        transports.into_iter().chain(links).chain(stalls).chain(self.reassembly_timers.due_ns()).min()
+        let waiting = self.waiting.due_ns();
+        transports
+            .into_iter()
+            .chain(waiting)
+            .chain(links)
+            .chain(stalls)
+            .chain(self.reassembly_timers.due_ns())
+            .min()
     }
 
     /// Has a source wait until it is served.
@@ -76,6 +84,21 @@ impl<H: Handler> Faces<H> {
             self.waiting.push(whose, id);
         }
         slot.wanted |= wanted;
+        if wanted.has(Wanted::READ) && self.waiting.must_rest(whose) {
+            self.rest(id, true);
+        }
+    }
+
+    /// Has a transport's descriptor watched no more for what arrives, or again.
+    fn rest(&mut self, id: SourceId, is_resting: bool) {
+        let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
+        let Some(slot) = slot else { return };
+        let Some(Source::Transport(Transport { port, receiver: Some(receiver), .. })) = &slot.source else {
+            return;
+        };
+        if let Some(descriptor) = receiver.descriptor() {
+            slot.is_resting = port.rest(descriptor, is_resting);
+        }
     }
 
     /// Serves those that wait and those whose timers are due, by turns and as long as a turn may
@@ -87,7 +110,7 @@ impl<H: Handler> Faces<H> {
             self.set_timer(id, None);
             self.wait_for_turn(id, Wanted::TIMER);
         }
-        self.waiting.begin();
+        self.waiting.begin(self.now_ns);
         while let Some(id) = self.waiting.next() {
             let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
             // One that has gone had its turn for nothing.
@@ -95,7 +118,17 @@ impl<H: Handler> Faces<H> {
             let wanted = std::mem::replace(&mut slot.wanted, Wanted::NOTHING);
             self.serve_ready(id, wanted, scratch, handler);
             self.dispatch(handler);
-            if !self.waiting.is_empty() && self.is_late(SERVING_NS_MAX) {
+            let since_ns = self.waiting.has_more().then(|| clock::monotonic_ns().saturating_sub(self.now_ns));
+            self.waiting.end(since_ns);
+            // It has been read, and nothing more is known of.
+            if self
+                .slots
+                .get(id.index())
+                .is_some_and(|slot| slot.is_resting && slot.wanted == Wanted::NOTHING)
+            {
+                self.rest(id, false);
+            }
+            if since_ns.is_some_and(|since_ns| since_ns >= SERVING_NS_MAX) {
                 break;
             }
         }
@@ -151,17 +184,24 @@ impl<H: Handler> Faces<H> {
         let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
         let Some(mut receiver) = transport.receiver.take() else { return };
         let port = transport.port.clone();
-        let mut turn = ReadContext { io: self, id, port, handler, frames: 0, octets: 0 };
+        let answers = port.answers();
+        let answers = answers.wrapping_sub(std::mem::replace(&mut transport.answers, answers));
+        let packets = self.packets;
+        let mut turn = ReadContext { io: self, id, port, handler, frames: 0, octets: 0, has_more: false };
         let worked = work(&mut *receiver, &mut turn);
         if turn.frames > 0 {
+            turn.io.waiting.note(turn.frames, turn.io.packets.wrapping_sub(packets), answers);
             turn.port.count_arrived(turn.frames, turn.octets);
             turn.port.active_ns.store(turn.io.now_ns(), Ordering::Relaxed);
         }
-        let port = turn.port;
+        let (port, has_more) = (turn.port, turn.has_more);
         let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
         transport.receiver = Some(receiver);
-        if let Err(reason) = worked {
-            self.fail(&port, reason, handler);
+        match worked {
+            Err(reason) => self.fail(&port, reason, handler),
+            // It waits on without another look at what is ready.
+            Ok(()) if has_more => self.wait_for_turn(id, Wanted::READ),
+            Ok(()) => (),
         }
     }
 
@@ -225,6 +265,7 @@ impl<H: Handler> Faces<H> {
             if let Some(announcement) = announcement {
                 handler.announced(&packet, announcement);
             }
+            self.packets = self.packets.wrapping_add(1);
             handler.packet(self, face, headers, packet);
         }
     }
@@ -252,6 +293,7 @@ impl<H: Handler> Faces<H> {
         if let Some(announcement) = announcement {
             handler.announced(&packet, &announcement);
         }
+        self.packets = self.packets.wrapping_add(1);
         handler.packet(self, face, headers, packet);
     }
 

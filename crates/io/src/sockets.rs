@@ -60,6 +60,10 @@ pub(crate) enum Interest {
     Both,
     /// Failures only.
     Nothing,
+    /// A failure once: who rests is not to be told of it again and again.
+    Rest,
+    /// The same, and once that more is taken.
+    WriteOnce,
 }
 
 impl Interest {
@@ -69,6 +73,8 @@ impl Interest {
             Interest::Write => EventFlags::OUT,
             Interest::Both => EventFlags::IN | EventFlags::OUT,
             Interest::Nothing => EventFlags::empty(),
+            Interest::Rest => EventFlags::ONESHOT,
+            Interest::WriteOnce => EventFlags::OUT | EventFlags::ONESHOT,
         }
     }
 }

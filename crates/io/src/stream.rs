@@ -83,7 +83,10 @@ impl Partial {
         before.copy_from_slice(&self.octets);
         let octets = match socket.receive(room) {
             Ok(0) => return Err(CloseReason::Peer),
-            Ok(arrived) => kept + arrived,
+            Ok(arrived) => {
+                turn.has_more = arrived == room.len();
+                kept + arrived
+            }
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
             Err(errno) => return Err(CloseReason::System(errno)),
         };

@@ -334,3 +334,43 @@ fn hundreds_of_busy_faces_of_one_host_hold_up_no_other() {
     assert!(before <= 4, "{before} faces of another host were served before");
     (before..300).for_each(|_| assert!(io.next_frame().0 != id));
 }
+
+/// Nobody answers a peer: it has a small part of the worker's time, in which all is read that its
+/// socket keeps. Others are served meanwhile.
+#[test]
+fn who_is_not_answered_is_read_by_and_by_and_holds_up_no_other() {
+    const PACKETS: usize = 20_000;
+    let io = Loop::start(IoOptions::default());
+    io.with(|io| io.listen_tcp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
+    let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
+    let mut busy = connect_from(Ipv4Addr::new(127, 0, 0, 2), router);
+    let busy_id = io.accepted();
+    let mut other = connect_from(Ipv4Addr::new(127, 0, 0, 3), router);
+    let other_id = io.accepted();
+    // These might be answered yet.
+    busy.write_all(&packet(20, 1).repeat(100)).unwrap();
+    (0..100).for_each(|_| assert_eq!(io.next_frame().0, busy_id));
+    std::thread::sleep(Duration::from_millis(250));
+    let sender = std::thread::spawn(move || {
+        let packets = packet(20, 1).repeat(100);
+        (0..PACKETS / 100).for_each(|_| busy.write_all(&packets).unwrap());
+        busy
+    });
+    let (mut of_busy, mut of_other) = (0, 0);
+    other.write_all(&packet(20, 2)).unwrap();
+    while of_busy < PACKETS {
+        let (id, _) = io.next_frame();
+        if id == busy_id {
+            of_busy += 1;
+        } else if id == other_id {
+            of_other += 1;
+            // It is answered, and asks again.
+            io.send(other_id, &packet(20, 3));
+            other.write_all(&packet(20, 2)).unwrap();
+        }
+    }
+    assert!(of_other > 10, "{of_other} packets of the other one meanwhile");
+    drop(sender.join().unwrap());
+    // Nothing of the first one is left: what ends its connection is seen at once.
+    while !matches!(io.next(), Seen::Event(Event::Closed { face, .. }) if face == busy_id) {}
+}

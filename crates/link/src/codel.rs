@@ -43,7 +43,7 @@ impl Default for CodelConfig {
 pub enum Verdict {
     /// It is sent.
     Pass,
-    /// It is sent, and the next packet that joins the queue gets a congestion mark.
+    /// It is sent, and one more of the packets that join the queue next gets a congestion mark.
     Mark,
     /// It is dropped.
     Drop,

@@ -30,6 +30,7 @@ mod path_tests;
 mod reassembly;
 mod receiver;
 mod reliability;
+mod rtt;
 mod sender;
 mod service;
 pub mod stream;

@@ -1,9 +1,12 @@
 //! NDNLPv2, link layer reliability: frames carry TxSequence, the peer acknowledges what it got, and
 //! what it did not get goes again, up to [`RETRANSMISSIONS_MAX`] times (NFD `LpReliability`).
 //!
-//! A frame counts as lost when [`LATER_ACKS_OF_LOSS`] frames sent after it were acknowledged, or
-//! after the retransmission timeout (RFC 6298). A frame that goes again gets a new TxSequence and
-//! keeps its Sequence, by which the receiver knows it if both arrive.
+//! A frame is overtaken when [`LATER_ACKS_OF_LOSS`] frames sent after it were acknowledged and it
+//! was not, all acknowledgements of one frame taken together. It counts as lost when it was
+//! overtaken and has stayed out for a part of the round trip after that (as in RFC 8985: within a
+//! burst frames change places), or after the retransmission timeout (RFC 6298). A frame that goes
+//! again gets a new TxSequence and keeps its Sequence, by which the receiver knows it if both
+//! arrive; an acknowledgement of any of its TxSequences ends it.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -12,6 +15,7 @@ use namely_wire::{LpFraming, LpHeaders};
 
 use crate::counters::{DropCounters, LinkDrop};
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
+use crate::rtt::{Patience, RttEstimator};
 
 /// How often a lost frame goes again before its packet is dropped.
 pub const RETRANSMISSIONS_MAX: u8 = 3;
@@ -19,14 +23,14 @@ pub const RETRANSMISSIONS_MAX: u8 = 3;
 /// Maximum number of frames that wait for an acknowledgement; the oldest makes room for a new one.
 pub const UNACKED_FRAMES_MAX: usize = 4096;
 
-/// Acknowledgements of frames sent later that make a frame lost.
-const LATER_ACKS_OF_LOSS: u8 = 3;
+/// Acknowledgements of frames sent later by which a frame is overtaken.
+const LATER_ACKS_OF_LOSS: usize = 3;
 
 /// Maximum number of acknowledgements that wait to be sent; the oldest makes room for a new one.
 const PENDING_ACKS_MAX: usize = 4096;
 
-/// How long an acknowledgement waits for a frame to ride on, ns.
-const ACK_DELAY_NS: u64 = 5_000_000;
+/// How long an acknowledgement waits for a frame to ride on, ns; NFD's too.
+pub(crate) const ACK_DELAY_NS: u64 = 5_000_000;
 
 /// Sequences remembered to know frames that arrive twice.
 const RECENT_SEQUENCES_MAX: usize = 1024;
@@ -64,7 +68,11 @@ struct Unacked<P> {
     outline: Outline<P>,
     sent_ns: u64,
     retransmissions: u8,
-    later_acks: u8,
+    later_acks: usize,
+    /// When it counts as lost, since it was overtaken.
+    lost_ns: Option<u64>,
+    /// The TxSequences that it had before.
+    earlier: Vec<u64>,
 }
 
 /// The reliability state of one face.
@@ -74,14 +82,23 @@ pub(crate) struct Reliability<P> {
     next_tx_sequence: u64,
     /// By TxSequence, hence by time of sending.
     unacked: BTreeMap<u64, Unacked<P>>,
+    /// Those that were overtaken, by the time at which they count as lost.
+    overtaken: BTreeSet<(u64, u64)>,
+    /// By a TxSequence that a frame had before: the one that it has.
+    renamed: BTreeMap<u64, u64>,
+    /// TxSequences that a frame has acknowledged.
+    acked: Vec<u64>,
     pending_acks: VecDeque<u64>,
     acks_due_ns: u64,
     rtt: RttEstimator,
+    patience: Patience,
     recent: RecentSequences,
     /// Packets of which a lost frame is longer than the link takes by now: to be cut anew.
     too_long: Vec<(LpHeaders, Payload<P>)>,
     /// Frames sent again.
     pub(crate) retransmitted: u64,
+    /// Of these, such that had only been late.
+    pub(crate) needless: u64,
 }
 
 impl<P: Clone + AsRef<[u8]>> Reliability<P> {
@@ -90,12 +107,17 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             mtu,
             next_tx_sequence: first_tx_sequence,
             unacked: BTreeMap::new(),
+            overtaken: BTreeSet::new(),
+            renamed: BTreeMap::new(),
+            acked: Vec::new(),
             pending_acks: VecDeque::new(),
             acks_due_ns: 0,
             rtt: RttEstimator::default(),
+            patience: Patience::default(),
             recent: RecentSequences::default(),
             too_long: Vec::new(),
             retransmitted: 0,
+            needless: 0,
         }
     }
 
@@ -119,16 +141,18 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         emit: &mut impl FnMut(Frame<P>),
     ) {
         if self.unacked.len() >= UNACKED_FRAMES_MAX {
-            self.unacked.pop_first();
+            let oldest = self.unacked.first_key_value().map(|(tx_sequence, _)| *tx_sequence);
+            oldest.and_then(|tx_sequence| self.forget(tx_sequence));
             drops.count(LinkDrop::UnackedEvicted.label());
         }
-        self.transmit(outline, 0, now_ns, scratch, emit);
+        self.transmit(outline, (0, Vec::new()), now_ns, scratch, emit);
     }
 
+    /// Sends a frame that has been sent again so often, under these TxSequences.
     fn transmit(
         &mut self,
         outline: Outline<P>,
-        retransmissions: u8,
+        (retransmissions, earlier): (u8, Vec<u64>),
         now_ns: u64,
         scratch: &mut Vec<u8>,
         emit: &mut impl FnMut(Frame<P>),
@@ -138,8 +162,27 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         if let Some(frame) = self.encode(&outline, tx_sequence, scratch) {
             emit(frame);
         }
-        self.unacked
-            .insert(tx_sequence, Unacked { outline, sent_ns: now_ns, retransmissions, later_acks: 0 });
+        self.renamed.extend(earlier.iter().map(|earlier| (*earlier, tx_sequence)));
+        let (later_acks, lost_ns) = (0, None);
+        let unacked = Unacked { outline, sent_ns: now_ns, retransmissions, later_acks, lost_ns, earlier };
+        self.unacked.insert(tx_sequence, unacked);
+    }
+
+    /// Takes a frame out of what waits for acknowledgement.
+    fn forget(&mut self, tx_sequence: u64) -> Option<Unacked<P>> {
+        let unacked = self.unacked.remove(&tx_sequence)?;
+        unacked.lost_ns.map(|lost_ns| self.overtaken.remove(&(lost_ns, tx_sequence)));
+        for earlier in &unacked.earlier {
+            self.renamed.remove(earlier);
+        }
+        Some(unacked)
+    }
+
+    /// The same of all frames of a packet.
+    fn forget_message(&mut self, message: u64) {
+        let of_message = self.unacked.iter().filter(|(_, unacked)| unacked.outline.message() == message);
+        let of_message: Vec<u64> = of_message.map(|(tx_sequence, _)| *tx_sequence).collect();
+        of_message.into_iter().for_each(|tx_sequence| drop(self.forget(tx_sequence)));
     }
 
     /// The frame, with as many waiting acknowledgements as fit.
@@ -200,32 +243,38 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         !self.recent.insert(sequence)
     }
 
-    /// Handles one Ack; frames that it shows to be lost go again.
-    pub(crate) fn on_ack(
-        &mut self,
-        tx_sequence: u64,
-        now_ns: u64,
-        scratch: &mut Vec<u8>,
-        drops: &mut DropCounters,
-        emit: &mut impl FnMut(Frame<P>),
-    ) {
-        let Some(acked) = self.unacked.remove(&tx_sequence) else { return };
+    /// Handles the Acks of a frame. What they show to be overtaken is waited for a little longer.
+    pub(crate) fn on_acks(&mut self, acks: impl Iterator<Item = u64>, now_ns: u64) {
+        let mut acked = core::mem::take(&mut self.acked);
+        acked.clear();
+        acked.extend(acks.filter(|tx_sequence| self.on_ack(*tx_sequence, now_ns)));
+        acked.sort_unstable();
+        let lost_ns = now_ns.saturating_add(self.patience.wait_ns(&self.rtt));
+        for (tx_sequence, unacked) in self.unacked.range_mut(..acked.last().copied().unwrap_or(0)) {
+            unacked.later_acks += acked.len() - acked.partition_point(|acked| acked < tx_sequence);
+            if unacked.later_acks >= LATER_ACKS_OF_LOSS && unacked.lost_ns.is_none() {
+                unacked.lost_ns = Some(lost_ns);
+                self.overtaken.insert((lost_ns, *tx_sequence));
+            }
+        }
+        self.acked = acked;
+    }
+
+    /// Returns true if a frame was waiting for this.
+    fn on_ack(&mut self, tx_sequence: u64, now_ns: u64) -> bool {
+        if let Some(renamed) = self.renamed.get(&tx_sequence).copied() {
+            self.needless += 1;
+            self.patience.on_needless();
+            return self.forget(renamed).is_some();
+        }
+        let Some(acked) = self.forget(tx_sequence) else { return false };
         if acked.retransmissions == 0 {
             self.rtt.sample(now_ns.saturating_sub(acked.sent_ns));
         }
-        let mut lost = Vec::new();
-        for (sequence, unacked) in self.unacked.range_mut(..tx_sequence) {
-            unacked.later_acks += 1;
-            if unacked.later_acks >= LATER_ACKS_OF_LOSS {
-                lost.push(*sequence);
-            }
-        }
-        for sequence in lost {
-            self.on_loss(sequence, now_ns, scratch, drops, emit);
-        }
+        true
     }
 
-    /// Sends what timed out again, and acknowledgements that waited long enough.
+    /// Sends what is lost again, and acknowledgements that waited long enough.
     pub(crate) fn tick(
         &mut self,
         now_ns: u64,
@@ -233,6 +282,12 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         drops: &mut DropCounters,
         emit: &mut impl FnMut(Frame<P>),
     ) {
+        while let Some((lost_ns, tx_sequence)) = self.overtaken.first().copied()
+            && lost_ns <= now_ns
+        {
+            self.patience.on_loss();
+            self.on_loss(tx_sequence, now_ns, scratch, drops, emit);
+        }
         let mut timed_out = false;
         while let Some((sequence, unacked)) = self.unacked.first_key_value() {
             if unacked.sent_ns.saturating_add(self.rtt.rto_ns()) > now_ns {
@@ -267,23 +322,25 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         drops: &mut DropCounters,
         emit: &mut impl FnMut(Frame<P>),
     ) {
-        let Some(lost) = self.unacked.remove(&tx_sequence) else { return };
+        let Some(lost) = self.forget(tx_sequence) else { return };
         let message = lost.outline.message();
         if lost.retransmissions < RETRANSMISSIONS_MAX {
             self.retransmitted += 1;
             if !self.is_too_long(&lost.outline, scratch) {
-                self.transmit(lost.outline, lost.retransmissions + 1, now_ns, scratch, emit);
-                return;
+                let mut earlier = lost.earlier;
+                earlier.push(tx_sequence);
+                let history = (lost.retransmissions + 1, earlier);
+                return self.transmit(lost.outline, history, now_ns, scratch, emit);
             }
             // A fragment cannot be cut further: the whole packet goes once more.
-            self.unacked.retain(|_, unacked| unacked.outline.message() != message);
+            self.forget_message(message);
             let Outline { headers, payload, .. } = lost.outline;
             let octets = payload.packet.as_ref().len() as u32;
             self.too_long.push((headers, Payload { range: 0..octets, ..payload }));
             return;
         }
         // Without this fragment the others of its packet are of no use.
-        self.unacked.retain(|_, unacked| unacked.outline.message() != message);
+        self.forget_message(message);
         drops.count(LinkDrop::RetransmissionsExhausted.label());
     }
 
@@ -292,47 +349,8 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         let acks = (!self.pending_acks.is_empty()).then_some(self.acks_due_ns);
         let oldest = self.unacked.first_key_value();
         let timeout = oldest.map(|(_, unacked)| unacked.sent_ns.saturating_add(self.rtt.rto_ns()));
-        acks.into_iter().chain(timeout).min()
-    }
-}
-
-/// Round-trip time and retransmission timeout (RFC 6298), in integers.
-#[derive(Clone, Debug, Default)]
-struct RttEstimator {
-    smoothed_ns: Option<u64>,
-    variation_ns: u64,
-    backoff: u32,
-}
-
-const RTO_NS_INITIAL: u64 = 1_000_000_000;
-const RTO_NS_MIN: u64 = 200_000_000;
-const RTO_NS_MAX: u64 = 4_000_000_000;
-
-impl RttEstimator {
-    fn sample(&mut self, rtt_ns: u64) {
-        self.backoff = 0;
-        match self.smoothed_ns {
-            None => {
-                self.smoothed_ns = Some(rtt_ns);
-                self.variation_ns = rtt_ns / 2;
-            }
-            Some(smoothed_ns) => {
-                self.variation_ns = (3 * self.variation_ns + smoothed_ns.abs_diff(rtt_ns)) / 4;
-                self.smoothed_ns = Some((7 * smoothed_ns + rtt_ns) / 8);
-            }
-        }
-    }
-
-    fn back_off(&mut self) {
-        self.backoff = (self.backoff + 1).min(8);
-    }
-
-    fn rto_ns(&self) -> u64 {
-        let base_ns = match self.smoothed_ns {
-            None => RTO_NS_INITIAL,
-            Some(smoothed_ns) => (smoothed_ns + 4 * self.variation_ns).max(RTO_NS_MIN),
-        };
-        base_ns.saturating_mul(1 << self.backoff).min(RTO_NS_MAX)
+        let overtaken = self.overtaken.first().map(|(lost_ns, _)| *lost_ns);
+        acks.into_iter().chain(timeout).chain(overtaken).min()
     }
 }
 

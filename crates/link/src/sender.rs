@@ -27,7 +27,7 @@ pub struct LinkSender<P> {
     path: Option<Box<Path>>,
     next_sequence: u64,
     /// The next packet gets a congestion mark.
-    mark_next: bool,
+    mark_next: u32,
     reliability: Option<Box<Reliability<P>>>,
     fragmented: u64,
     congestion_marks: u64,
@@ -46,7 +46,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             path: None,
             // Halved, so that numbers never wrap and their order is that of sending.
             next_sequence: first_sequence >> 1,
-            mark_next: false,
+            mark_next: 0,
             reliability: None,
             fragmented: 0,
             congestion_marks: 0,
@@ -127,6 +127,11 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.reliability.as_ref().map_or(0, |reliability| reliability.retransmitted)
     }
 
+    /// Of these, such that had arrived late: their acknowledgements came.
+    pub fn needless(&self) -> u64 {
+        self.reliability.as_ref().map_or(0, |reliability| reliability.needless)
+    }
+
     /// Packets that got a congestion mark here.
     pub fn congestion_marks(&self) -> u64 {
         self.congestion_marks
@@ -137,10 +142,10 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         &self.drops
     }
 
-    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where
-    /// marks are off.
-    pub fn mark_next(&mut self) {
-        self.mark_next = self.config.marking;
+    /// So many more of the next packets are to get a congestion mark, since the face's queue
+    /// stands; none where marks are off.
+    pub fn mark_next(&mut self, packets: u32) {
+        self.mark_next = if self.config.marking { self.mark_next.saturating_add(packets) } else { 0 };
     }
 
     /// Sends a packet: `emit` gets its frames in order.
@@ -160,7 +165,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             headers.next_hop_face_id = None;
         }
         // Congestion marking: 1 is NFD's mark.
-        if core::mem::take(&mut self.mark_next) {
+        if self.mark_next > 0 {
+            self.mark_next -= 1;
             self.congestion_marks += 1;
             headers.congestion_mark = Some(1);
         }
@@ -316,8 +322,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.scratch.len()
     }
 
-    /// Records what an arrived frame says to the reliability service. `emit` gets frames that its
-    /// acknowledgements show to be lost.
+    /// Records what an arrived frame says to the reliability service. `emit` gets the answer to a
+    /// probe.
     ///
     /// # Errors
     /// [`LinkDrop::DuplicateFrame`]: the frame came before. The receiver counts it.
@@ -336,15 +342,11 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             return Ok(());
         };
         let drops = &mut self.drops;
-        for ack in view.acks() {
-            reliability.on_ack(ack, now_ns, &mut self.scratch, drops, emit);
-        }
-        let too_long = reliability.take_too_long();
+        reliability.on_acks(view.acks(), now_ns);
         let is_duplicate = view.tx_sequence.is_some_and(|tx_sequence| {
             reliability.on_tx_sequence(tx_sequence, now_ns, drops);
             view.sequence.is_some_and(|sequence| reliability.is_duplicate(sequence))
         });
-        self.cut_anew(too_long, now_ns, emit);
         if is_duplicate { Err(LinkDrop::DuplicateFrame) } else { Ok(()) }
     }
 

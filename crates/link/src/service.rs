@@ -64,6 +64,8 @@ pub struct LinkCounters {
     pub reassembled: u64,
     /// Frames sent again by the reliability service.
     pub retransmitted: u64,
+    /// Of these, such that had arrived late.
+    pub needless: u64,
     /// Packets that got a congestion mark here.
     pub congestion_marks: u64,
     /// Drops by reason.
@@ -173,15 +175,16 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
             fragmented: self.sender.fragmented(),
             reassembled: self.receiver.reassembled(),
             retransmitted: self.sender.retransmitted(),
+            needless: self.sender.needless(),
             congestion_marks: self.sender.congestion_marks(),
             drops,
         }
     }
 
-    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where
-    /// marks are off.
-    pub fn mark_next(&mut self) {
-        self.sender.mark_next();
+    /// So many more of the next packets are to get a congestion mark, since the face's queue
+    /// stands; none where marks are off.
+    pub fn mark_next(&mut self, packets: u32) {
+        self.sender.mark_next(packets);
     }
 
     /// Sends a packet: `emit` gets its frames in order.

@@ -238,19 +238,20 @@ fn idle_packets_bring_nothing_and_harm_nothing() {
 }
 
 #[test]
-fn the_packet_after_a_bad_queue_gets_a_mark_where_marks_are_on() {
+fn the_packets_after_a_bad_queue_get_a_mark_for_each_signal_where_marks_are_on() {
     for marking in [true, false] {
         let mut from = service(LinkConfig { marking, ..config(LinkKind::Stream) });
         let mut marked = Vec::new();
-        for n in 0..4 {
+        for n in 0..5 {
             if n == 2 {
-                from.mark_next();
+                from.mark_next(1);
+                from.mark_next(1);
             }
             let frames = send(&mut from, LpHeaders::default(), &packet(6, 50, 1), n);
             marked.push(LpView::parse(&frames[0]).unwrap().headers.is_marked());
         }
-        assert_eq!(marked, [false, false, marking, false]);
-        assert_eq!(from.counters().congestion_marks, u64::from(marking));
+        assert_eq!(marked, [false, false, marking, marking, false]);
+        assert_eq!(from.counters().congestion_marks, 2 * u64::from(marking));
     }
 }
 
@@ -360,6 +361,58 @@ fn reliability_brings_every_packet_once_over_a_link_that_loses_repeats_and_reord
     }
     assert!(lost_frames > 0);
     assert_eq!(received, 120);
+}
+
+#[test]
+fn frames_that_are_only_overtaken_within_a_burst_do_not_go_again() {
+    for seed in 0..20 {
+        let mut network = Network::new(reliable(127), seed);
+        network.reorder_ns = MS;
+        for burst in 0..5 {
+            (0..6).for_each(|n| network.send(&packet(6, 8800 - n, burst)));
+            network.run();
+        }
+        assert_eq!(network.received.len(), 30);
+        let counters = network.ends.each_ref().map(Service::counters);
+        assert_eq!(counters.each_ref().map(|end| (end.retransmitted, end.drops.total())), [(0, 0); 2]);
+    }
+}
+
+/// More than the patience that one has at first, of which one learns.
+#[test]
+fn who_sends_again_what_was_only_late_waits_longer_the_next_time_and_gives_nothing_up() {
+    let mut again = Vec::new();
+    let mut network = Network::new(reliable(127), 3);
+    network.reorder_ns = 9 * MS;
+    for burst in 0..6 {
+        let before = network.ends[0].counters().retransmitted;
+        (0..6).for_each(|n| network.send(&packet(6, 8800 - n, burst)));
+        network.run();
+        again.push(network.ends[0].counters().retransmitted - before);
+    }
+    let counters = network.ends[0].counters();
+    assert_eq!((network.received.len(), counters.drops.total()), (36, 0));
+    assert!(counters.needless > 0 && counters.needless <= counters.retransmitted, "{counters:?}");
+    assert!(again.iter().skip(1).sum::<u64>() < counters.retransmitted / 2, "{again:?}");
+}
+
+#[test]
+fn a_lost_frame_goes_again_soon_after_three_later_ones_were_acknowledged_and_not_after_two() {
+    for (later, is_again) in [(2, false), (3, true)] {
+        let (mut from, mut to) = (service(reliable(1000)), service(reliable(1000)));
+        let mut frames = Vec::new();
+        for n in 0..=later {
+            frames.extend(send(&mut from, LpHeaders::default(), &packet(5, 50, n), 0));
+        }
+        frames.iter().skip(1).for_each(|frame| drop(receive(&mut to, frame, 10 * MS)));
+        to.tick(15 * MS, &mut |acks| drop(receive(&mut from, &octets(acks), 20 * MS)));
+        let mut again = 0;
+        from.tick(29 * MS, &mut |_| again += 1);
+        assert_eq!(again, 0, "it may come yet");
+        from.tick(31 * MS, &mut |_| again += 1);
+        assert_eq!(again == 1, is_again);
+        assert_eq!(from.counters().retransmitted == 1, is_again);
+    }
 }
 
 /// Frames that are longer than the link takes now are lost, and would be each time that they are

@@ -7,8 +7,8 @@ use std::fmt;
 
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
-    Counter, CsDiskStatus, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, NeighborStatus,
-    RibEntry, Route, RouteOrigin, StrategyChoice,
+    Counter, CsDiskStatus, CsInfo, CsListQuery, CsPacket, FacePersistency, FaceStatus, FibEntry,
+    GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice,
 };
 use namely_wire::{FaceUri, Name, NameRef};
 
@@ -96,6 +96,12 @@ pub trait Faces {
     /// # Errors
     /// [`UpdateFaceError`]: there is no such face, or it is the router's own.
     fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError>;
+
+    /// A face has announced a prefix (`rib/announce`) until a time, ns: the announcement may go
+    /// along with its Data. `None` takes that back.
+    fn announce(&self, face: FaceId, prefix: &Name, announcement: Option<(&[u8], u64)>) {
+        let _ = (face, prefix, announcement);
+    }
 
     /// The addresses on which faces are accepted.
     fn channels(&self) -> Vec<FaceUri>;
@@ -189,6 +195,16 @@ pub trait Tables {
 
     /// Changes the content store; what is `None` stays.
     fn cs_configure(&self, change: &CsChange);
+
+    /// Adds up to `most` packets that the content store has in memory to `packets`, of a bounded
+    /// number of its places. Returns from where on there may be more.
+    fn cs_list(
+        &self,
+        query: &CsListQuery,
+        most: usize,
+        now_ns: u64,
+        packets: &mut Vec<CsPacket>,
+    ) -> Option<u64>;
 
     /// Erases up to `count` packets under `prefix`: how many went, and whether more are left.
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool);

@@ -139,8 +139,16 @@ impl Snapshots {
         largest(self.kept.iter().map(|snapshot| (snapshot.reader, weight(snapshot))))
     }
 
-    fn expire(&mut self, now_ns: u64) {
+    /// Forgets what was kept long enough; returns true if there was any.
+    pub(crate) fn expire(&mut self, now_ns: u64) -> bool {
+        let before = self.kept.len();
         self.kept.retain(|snapshot| now_ns.saturating_sub(snapshot.made_ns) < SNAPSHOT_LIFETIME_NS);
+        self.kept.len() < before
+    }
+
+    /// When the next one will have been.
+    pub(crate) fn next_expiry_ns(&self) -> Option<u64> {
+        self.kept.iter().map(|snapshot| snapshot.made_ns.saturating_add(SNAPSHOT_LIFETIME_NS)).min()
     }
 }
 
@@ -177,7 +185,7 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use namely_wire::mgmt::{Dataset, FaceQueryFilter, Scope};
+    use namely_wire::mgmt::{CsListQuery, Dataset, FaceQueryFilter, Scope};
     use namely_wire::{DataView, tlv::decode_nni};
 
     use super::*;
@@ -193,6 +201,7 @@ mod tests {
             scope: Scope::Localhost,
             dataset: Dataset::FibList,
             filter: FaceQueryFilter::default(),
+            list: CsListQuery::default(),
             prefix_components: prefix().len(),
             version: Some(version),
             segment: Some(segment),
@@ -258,6 +267,21 @@ mod tests {
         let (name, wanted) = request(5, 1);
         assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS - 1).is_some());
         assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS).is_none());
+    }
+
+    #[test]
+    fn states_go_when_their_time_has_come_also_if_nobody_asks() {
+        let mut snapshots = Snapshots::default();
+        assert_eq!(snapshots.next_expiry_ns(), None);
+        for (unix_ms, made_ns) in [(5, 10), (6, 20)] {
+            snapshots.publish(prefix().as_name(), content(1), ONE, unix_ms, made_ns);
+        }
+        let first_ns = snapshots.next_expiry_ns().unwrap();
+        assert_eq!(first_ns, 10 + SNAPSHOT_LIFETIME_NS);
+        assert!(!snapshots.expire(first_ns - 1) && snapshots.expire(first_ns));
+        assert_eq!((snapshots.kept.len(), snapshots.next_expiry_ns()), (1, Some(first_ns + 10)));
+        assert!(snapshots.expire(first_ns + 10));
+        assert_eq!((snapshots.kept.len(), snapshots.next_expiry_ns()), (0, None));
     }
 
     #[test]

@@ -166,6 +166,12 @@ impl Management {
         }
     }
 
+    /// Forgets the states of datasets that were kept long enough, whose readers have gone. Returns
+    /// whether there were any, and when to call again, ns; `None` if none is left.
+    pub fn forget_states(&mut self, now_ns: u64) -> (bool, Option<u64>) {
+        (self.snapshots.expire(now_ns), self.snapshots.next_expiry_ns())
+    }
+
     fn publish(&mut self, production: Production, now: Now) -> Vec<u8> {
         let is_owed = production.is_owed(now.ns);
         let Production { name, reader, content, .. } = production;
@@ -273,10 +279,9 @@ impl Management {
             Command::CsUnpin => done(modules::cs::unpin(parameters, control)),
             Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control.tables)),
             Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control.tables)),
-            Command::RibRegister | Command::RibAnnounce => {
-                done(modules::rib::register(parameters, own, control.tables, now.ns))
+            Command::RibRegister | Command::RibAnnounce | Command::RibUnregister => {
+                done(modules::rib::execute(request, parameters, own, control, now.ns))
             }
-            Command::RibUnregister => done(modules::rib::unregister(parameters, own, control.tables)),
             Command::BptBind => done(modules::bpt::bind(parameters, own, control.tables)),
             Command::BptUnbind => done(modules::bpt::unbind(parameters, own, control.tables)),
         }
@@ -365,6 +370,11 @@ impl Management {
             superuser_until_ns.into_iter().for_each(|until_ns| known.superuser_asks(until_ns));
             return None;
         }
+        if request.dataset == Dataset::CsList && !is_superuser {
+            // What others asked for is nobody else's business.
+            self.counters.datasets_unanswerable += 1;
+            return Some(reply::no_such_data(interest.name));
+        }
         self.counters.datasets += 1;
         let Some(mut production) = Production::new(request.dataset, interest.name, reader(incoming)) else {
             let content = self.content(request, control, now);
@@ -405,6 +415,7 @@ impl Management {
                 let disk: Vec<_> = control.disk.map(CsDisk::status).into_iter().collect();
                 encode_blocks(&disk)
             }
+            Dataset::CsList => encode_blocks(&[modules::cs::list(&request.list, control.tables, now.ns)]),
             Dataset::NeighborsList => {
                 encode_blocks(&control.neighbors.map(|all| all.neighbors()).unwrap_or_default())
             }

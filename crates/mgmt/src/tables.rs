@@ -5,7 +5,8 @@ use namely_forwarder::{
     StrategyError,
 };
 use namely_wire::mgmt::{
-    Counter, CsInfo, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin, StrategyChoice, cs_flags,
+    Counter, CsInfo, CsListQuery, CsPacket, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
+    StrategyChoice, cs_flags,
 };
 use namely_wire::{Name, NameRef};
 
@@ -48,6 +49,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             ("orphans", counters.orphans),
             ("cs_refused", cs.refused),
             ("cs_evicted", cs.evicted),
+            ("cs_octets", cs.octets),
         ];
         drops
             .chain(paths)
@@ -147,6 +149,22 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
 
     fn cs_configure(&self, change: &CsChange) {
         self.cs_config(change);
+    }
+
+    fn cs_list(
+        &self,
+        query: &CsListQuery,
+        most: usize,
+        now_ns: u64,
+        packets: &mut Vec<CsPacket>,
+    ) -> Option<u64> {
+        let from = u32::try_from(query.from).ok()?;
+        let next = self.cs_walk(query.prefix.as_name(), from, |name, octets, fresh_until_ns| {
+            let fresh_ms = fresh_until_ns.saturating_sub(now_ns) / 1_000_000;
+            packets.push(CsPacket { name: name.to_name(), octets: octets as u64, fresh_ms });
+            packets.len() < most
+        });
+        next.map(u64::from)
     }
 
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool) {

@@ -9,13 +9,13 @@ use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
     Faces, Incoming, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights, UpdateFaceError,
 };
-use namely_security::{Signer, sha256, sign_interest};
+use namely_security::{Signer, sha256, sign_data, sign_interest};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, Dataset, FaceEventKind,
-    FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType,
-    RibEntry, Route, Scope, blocks,
+    Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsList, CsListQuery, Dataset,
+    FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus,
+    LinkType, RibEntry, Route, Scope, blocks,
 };
-use namely_wire::{ContentType, DataView, FaceUri, InterestBuilder, Name, NameRef};
+use namely_wire::{ContentType, DataBuilder, DataView, FaceUri, InterestBuilder, LpHeaders, Name, NameRef};
 
 type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
 
@@ -480,6 +480,71 @@ fn a_disk_is_shown_changed_erased_and_pinned_by_who_manages() {
     assert_eq!((erased.count, &disk.erased.borrow()[..]), (Some(0), &[name("/x")][..]));
     assert_eq!(run(Command::CsErase, &named("/y")).code, 409);
     assert_eq!(world.command(Command::CsPin, &named("/home/x"), 1, USER).code, 403);
+}
+
+/// Has the content store keep what a face answers another.
+fn cache(world: &World, names: &[Name]) {
+    let [consumer, producer] = [1, 2].map(|_| FaceId(world.add_face("fd://1")));
+    world.tables.rib_register(&name("/"), &Route { face_id: producer.0, ..Route::default() }, 0).unwrap();
+    let mut sent = Vec::new();
+    for name in names {
+        let interest = InterestBuilder::new(name.clone()).nonce([1; 4]).build();
+        let data = DataBuilder::new(name.as_name()).freshness_ms(9000);
+        let data = sign_data(&data, b"x", &Signer::digest_sha256()).unwrap();
+        for (face, packet) in [(consumer, interest), (producer, data)] {
+            let received = Received { packet: packet.into(), headers: LpHeaders::default() };
+            world.tables.receive(face, received, NOW.ns, &mut sent);
+        }
+    }
+}
+
+#[test]
+fn the_content_stores_memory_is_listed_a_part_at_a_time_for_who_may_manage() {
+    let world = World::new();
+    let mut names: Vec<Name> = (0..600).map(|n| name(&format!("/many/{n}"))).collect();
+    names.push(name("/one"));
+    cache(&world, &names);
+    let part = |query: &CsListQuery, who: Requester| {
+        let interest = InterestBuilder::new(query.name(Scope::Localhost)).can_be_prefix().must_be_fresh();
+        let (mut replies, _) = world.ask(&interest.build(), 1, who.clone());
+        let mut content = Vec::new();
+        for segment in 1.. {
+            let data = DataView::parse(&replies[0]).unwrap();
+            if data.content_type == ContentType::Nack {
+                return None;
+            }
+            content.extend_from_slice(data.content);
+            if data.final_block_id == data.name.last() {
+                break;
+            }
+            let next = data.name.without_last(1).to_name().join_segment(segment);
+            replies = world.ask(&InterestBuilder::new(next).build(), 1, who.clone()).0;
+        }
+        blocks::<CsList>(&content).next().map(Result::unwrap)
+    };
+    let listed = |prefix: &str| {
+        let (mut query, mut listed, mut parts) =
+            (CsListQuery { prefix: name(prefix), from: 0 }, Vec::new(), 0);
+        loop {
+            let list = part(&query, Requester::User(0)).expect("root may");
+            assert!(list.packets.len() <= 256, "{}", list.packets.len());
+            assert!(list.packets.iter().all(|packet| packet.octets > 0 && packet.fresh_ms == 9000));
+            listed.extend(list.packets.into_iter().map(|packet| packet.name));
+            parts += 1;
+            match list.next {
+                Some(next) => query.from = next,
+                None => break,
+            }
+        }
+        listed.sort();
+        (listed, parts)
+    };
+    names.sort();
+    let (all, parts) = listed("/");
+    assert!(all == names && parts >= 3, "{} in {parts} parts", all.len());
+    assert_eq!(listed("/one").0, [name("/one")]);
+    assert_eq!(listed("/none").0, []);
+    assert!(part(&CsListQuery::default(), USER).is_none(), "what others asked for is not everybody's");
 }
 
 #[test]

@@ -123,6 +123,50 @@ fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same(
     assert!(failed.is_empty(), "{failed:?}");
 }
 
+/// Who has found its object reads it in a place of the socket, which another may have by then.
+#[test]
+fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
+    const ROUNDS: u64 = 20;
+    let _alone = alone();
+    // The origin answers the client's requests one after the other, and all others in the end.
+    let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (counted, allowed) = (asked.clone(), answered.clone());
+    let origin = Origin::start(move |path, _| {
+        let round = match path.strip_prefix("/round/") {
+            Some(_) => counted.fetch_add(1, Ordering::SeqCst),
+            None => ROUNDS,
+        };
+        while allowed.load(Ordering::SeqCst) <= round {
+            thread::sleep(Duration::from_millis(1));
+        }
+        ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
+    });
+    let world = Arc::new(World::new(origin, EgressOptions::default()));
+    let fetch = |n: usize| world.consumer.fetch_async(&name(&format!("/http/video/other/{n}")));
+    let others: Vec<_> = (1..FETCHES_MAX).map(|n| fetch(n).unwrap()).collect();
+    let answers: Vec<_> = (0..ROUNDS)
+        .map(|round| {
+            let asking = world.clone();
+            let client = thread::spawn(move || asking.get(&format!("/round/{round}")));
+            // The last place is the client's while it finds its object, and another's then.
+            assert!(eventually(|| asked.load(Ordering::SeqCst) > round), "round {round}");
+            answered.fetch_add(1, Ordering::SeqCst);
+            let mut other = None;
+            while !client.is_finished() && other.is_none() {
+                other = fetch(1).ok();
+            }
+            thread::sleep(Duration::from_millis(20));
+            drop(other);
+            client.join().unwrap()
+        })
+        .collect();
+    answered.fetch_add(1, Ordering::SeqCst);
+    drop(others);
+    for (round, (status, _, body)) in answers.into_iter().enumerate() {
+        assert_eq!((status, String::from_utf8(body).unwrap()), (200, format!("/round/{round}")));
+    }
+}
+
 #[test]
 fn one_client_more_than_are_let_in_waits_to_be_accepted_until_another_goes() {
     let _alone = alone();

@@ -68,7 +68,7 @@ pub use crypto::{
 pub use keychain::{KeyChain, KeyChainError, KeyEntry, KeyListing, NewKey, SafeBag};
 pub use manifest::{
     MANIFEST_ENTRIES, MANIFEST_KEYWORD, Manifest, ManifestError, ManifestHash, SegmentFault,
-    SegmentRejection, VerifiedManifest, manifest_index, manifest_name,
+    SegmentRejection, VerifiedManifest, manifest_name,
 };
 pub use prepared::{Preparation, Prepared};
 pub use revocation::{

@@ -2,11 +2,11 @@
 //! `docs/manifest.md`.
 //!
 //! Manifest `k` of an object is a signed Data that lists the digests of the signed portions of
-//! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. With SHA-256,
-//! a segment signed with DigestSha256 carries that same digest as its SignatureValue: either side
-//! hashes each segment once, and a client that knows no manifests can still check that a segment is
-//! intact. With BLAKE3 segments carry no signature (SignatureNull), and only a client that knows
-//! manifests can check them.
+//! consecutive segments: [`MANIFEST_ENTRIES`] of them, from segment `k * MANIFEST_ENTRIES` on, or
+//! as many fewer as the object's metadata says. With SHA-256, a segment signed with DigestSha256
+//! carries that same digest as its SignatureValue: either side hashes each segment once, and a
+//! client that knows no manifests can still check that a segment is intact. With BLAKE3 segments
+//! carry no signature (SignatureNull), and only a client that knows manifests can check them.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,8 +22,8 @@ use crate::prepared::Prepared;
 use crate::signer::{Signer, sign_data};
 use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
 
-/// Segments that one manifest covers: 7680 octets of digests, which leaves 1120 for name and
-/// signature.
+/// Segments that one manifest covers, at most and by default: 7680 octets of digests, which leaves
+/// 1120 for name and signature.
 pub const MANIFEST_ENTRIES: u64 = 240;
 
 const _: () = assert!(MANIFEST_ENTRIES as usize * DIGEST_OCTETS + 1024 <= PACKET_OCTETS_MAX);
@@ -100,28 +100,33 @@ pub fn manifest_name(object: NameRef<'_>, index: u64) -> Name {
     object.to_name().join(Component::keyword(MANIFEST_KEYWORD)).join_segment(index)
 }
 
-/// Which manifest covers `segment`.
-pub fn manifest_index(segment: u64) -> u64 {
-    segment / MANIFEST_ENTRIES
-}
-
 /// The digests of consecutive segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     hash: ManifestHash,
-    first_segment: u64,
+    index: u64,
+    entries_max: u64,
     digests: Vec<[u8; DIGEST_OCTETS]>,
 }
 
 impl Manifest {
     /// Manifest `index`, of no segments yet.
     pub fn new(index: u64, hash: ManifestHash) -> Self {
-        Manifest { hash, first_segment: index.saturating_mul(MANIFEST_ENTRIES), digests: Vec::new() }
+        Self::of_at_most(MANIFEST_ENTRIES, index, hash)
+    }
+
+    /// The same of an object whose manifests cover `entries_max` segments each.
+    pub fn of_at_most(entries_max: u64, index: u64, hash: ManifestHash) -> Self {
+        Manifest { hash, index, entries_max: entries_max.clamp(1, MANIFEST_ENTRIES), digests: Vec::new() }
+    }
+
+    fn first_segment(&self) -> u64 {
+        self.index.saturating_mul(self.entries_max)
     }
 
     /// Adds the next segment by its digest; false, and nothing is added, when the manifest is full.
     pub fn push(&mut self, digest: [u8; DIGEST_OCTETS]) -> bool {
-        let room = (self.digests.len() as u64) < MANIFEST_ENTRIES;
+        let room = (self.digests.len() as u64) < self.entries_max;
         if room {
             self.digests.push(digest);
         }
@@ -135,12 +140,13 @@ impl Manifest {
 
     /// The segments listed.
     pub fn segments(&self) -> Range<u64> {
-        self.first_segment..self.first_segment + self.digests.len() as u64
+        let first = self.first_segment();
+        first..first.saturating_add(self.digests.len() as u64)
     }
 
     /// The digest of `segment`, if it is listed.
     pub fn digest(&self, segment: u64) -> Option<&[u8; DIGEST_OCTETS]> {
-        let entry = segment.checked_sub(self.first_segment)?;
+        let entry = segment.checked_sub(self.first_segment())?;
         self.digests.get(usize::try_from(entry).ok()?)
     }
 
@@ -151,7 +157,7 @@ impl Manifest {
         out.push(self.hash.number() << 4 | CONSECUTIVE);
         out.extend_from_slice(&[0, self.digests.len() as u8]);
         out.extend_from_slice(&prefix_of(object));
-        out.extend_from_slice(&suffix_of(self.first_segment).to_be_bytes());
+        out.extend_from_slice(&suffix_of(self.first_segment()).to_be_bytes());
         out.extend_from_slice(self.digests.as_flattened());
         out
     }
@@ -161,6 +167,19 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError`]: malformed, of an unknown form, or not that manifest of `object`.
     pub fn decode(content: &[u8], object: NameRef<'_>, index: u64) -> Result<Self, ManifestError> {
+        Self::decode_of_at_most(MANIFEST_ENTRIES, content, object, index)
+    }
+
+    /// The same of an object whose manifests cover `entries_max` segments each.
+    ///
+    /// # Errors
+    /// As [`Manifest::decode`].
+    pub fn decode_of_at_most(
+        entries_max: u64,
+        content: &[u8],
+        object: NameRef<'_>,
+        index: u64,
+    ) -> Result<Self, ManifestError> {
         let Some((header, digests)) = content.split_first_chunk::<HEADER_OCTETS>() else {
             return Err(ManifestError::TooShort(content.len()));
         };
@@ -174,19 +193,20 @@ impl Manifest {
         if (of, strategy, *flags) != (SEGMENTS_OF_AN_OBJECT, CONSECUTIVE, 0) {
             return Err(ManifestError::UnknownForm);
         }
-        let first_segment = index.checked_mul(MANIFEST_ENTRIES).ok_or(ManifestError::Inconsistent)?;
+        let entries_max = entries_max.clamp(1, MANIFEST_ENTRIES);
+        let first_segment = index.checked_mul(entries_max).ok_or(ManifestError::Inconsistent)?;
         let (digests, left) = digests.as_chunks::<DIGEST_OCTETS>();
         let fits =
-            left.is_empty() && usize::from(*count) == digests.len() && u64::from(*count) <= MANIFEST_ENTRIES;
+            left.is_empty() && usize::from(*count) == digests.len() && u64::from(*count) <= entries_max;
         let (prefix, suffix) = rest.split_at(PREFIX_OCTETS);
         if !fits
-            || first_segment.checked_add(MANIFEST_ENTRIES).is_none()
+            || first_segment.checked_add(entries_max).is_none()
             || prefix != prefix_of(object)
             || suffix != suffix_of(first_segment).to_be_bytes()
         {
             return Err(ManifestError::Inconsistent);
         }
-        Ok(Manifest { hash, first_segment, digests: digests.to_vec() })
+        Ok(Manifest { hash, index, entries_max, digests: digests.to_vec() })
     }
 
     /// The signed Data of this manifest of `object`. `last_index` is the number of the object's
@@ -202,7 +222,7 @@ impl Manifest {
         freshness_ms: u64,
         signer: &Signer,
     ) -> Result<Vec<u8>, ManifestError> {
-        let name = manifest_name(object, manifest_index(self.first_segment));
+        let name = manifest_name(object, self.index);
         let last = last_index.map(|index| Name::new().join_segment(index));
         let mut builder =
             DataBuilder::new(name.as_name()).content_type(ContentType::Manifest).freshness_ms(freshness_ms);
@@ -241,6 +261,17 @@ impl VerifiedManifest {
     /// # Errors
     /// [`ManifestError`]: not the name or ContentType of a manifest, or malformed.
     pub fn open<B: PacketOctets>(data: &Verified<B>) -> Result<Self, ManifestError> {
+        Self::open_of_at_most(MANIFEST_ENTRIES, data)
+    }
+
+    /// The same of an object whose manifests cover `entries_max` segments each.
+    ///
+    /// # Errors
+    /// As [`VerifiedManifest::open`].
+    pub fn open_of_at_most<B: PacketOctets>(
+        entries_max: u64,
+        data: &Verified<B>,
+    ) -> Result<Self, ManifestError> {
         let bad_name = || ManifestError::BadName(data.name().to_name());
         let name = data.name();
         let index = name.last().and_then(|last| last.segment()).ok_or_else(bad_name)?;
@@ -248,7 +279,7 @@ impl VerifiedManifest {
         if manifest_name(object, index).as_name() != name || data.content_type() != ContentType::Manifest {
             return Err(bad_name());
         }
-        let manifest = Manifest::decode(data.content(), object, index)?;
+        let manifest = Manifest::decode_of_at_most(entries_max, data.content(), object, index)?;
         let trust = ManifestTrust { manifest: name.to_name(), because: data.reason().clone() };
         Ok(VerifiedManifest {
             object: object.to_name(),
@@ -265,6 +296,11 @@ impl VerifiedManifest {
     /// The segments it vouches for.
     pub fn segments(&self) -> Range<u64> {
         self.manifest.segments()
+    }
+
+    /// Whether `segment` is one of those that it is to vouch for, listed or not.
+    pub fn covers(&self, segment: u64) -> bool {
+        segment / self.manifest.entries_max == self.manifest.index
     }
 
     /// With what segments are hashed.

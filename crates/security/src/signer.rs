@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo, SignatureType};
 
-use crate::crypto::{CryptoError, HmacKey, PrivateKey, random, sha256, sha256_of};
+use crate::crypto::{CryptoError, DIGEST_OCTETS, HmacKey, PrivateKey, random, sha256, sha256_of};
 
 /// Signs Data and Interests. Cheap to clone; `Debug` shows no secret.
 #[derive(Clone)]
@@ -62,6 +62,15 @@ impl Signer {
     /// The SignatureInfo of a Data that this signer signs.
     pub fn signature_info(&self) -> SignatureInfo {
         SignatureInfo::new(self.signature_type(), self.key_name.clone())
+    }
+
+    /// Most octets of a SignatureValue.
+    pub fn signature_octets_max(&self) -> usize {
+        match &self.kind {
+            Kind::Digest | Kind::Hmac(_) => DIGEST_OCTETS,
+            Kind::Null => 0,
+            Kind::Key(key) => key.signature_octets_max(),
+        }
     }
 
     /// The SignatureValue over `parts`, taken as one run of octets.

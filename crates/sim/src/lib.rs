@@ -1,6 +1,6 @@
-//! A network in one thread and virtual time: the router's own forwarder and link service at each
-//! node, the client's own fetch state machine at its edge, and between them links with a rate, a
-//! delay, loss, reordering and a bounded queue.
+//! A network in one thread and virtual time: the router's own forwarder, link service and neighbour
+//! discovery at each node, the client's own fetch state machine at its edge, and between them links
+//! with a rate, a delay, loss, reordering and a bounded queue.
 //!
 //! There is no clock, no randomness but the seed's, and no thread: the same calls with the same
 //! seed give the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]).
@@ -40,6 +40,7 @@ pub mod bottleneck;
 mod disk;
 mod link;
 pub mod nbcache;
+mod neighbours;
 mod network;
 mod node;
 pub mod plot;
@@ -50,7 +51,7 @@ pub mod table;
 pub use behaviour::{Behaviour, Context};
 pub use behaviours::{Catalogue, ConstantRate, FileFetch, Hostile, Load, Producer};
 pub use disk::{DiskCounts, DiskSpec, Processing};
-pub use link::{LinkCounts, LinkSpec};
+pub use link::{Carried, LinkCounts, LinkSpec};
 pub use network::{AppId, Network, PortId};
 pub use node::{NodeId, Packet, Router, RouterSpec};
 pub use random::Random;

@@ -87,8 +87,19 @@ pub struct LinkCounts {
     pub reordered: u64,
     /// Packets that got a congestion mark.
     pub marked: u64,
+    /// Frames that the link service sent again.
+    pub again: u64,
     /// Frames that the receiving end refused: malformed, duplicate, incomplete.
     pub refused: u64,
+}
+
+/// What has left a node by one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Frames.
+    pub frames: u64,
+    /// Octets, overhead included.
+    pub octets: u64,
 }
 
 /// A frame that will arrive.
@@ -103,6 +114,11 @@ pub(crate) struct Port {
     pub(crate) face: FaceId,
     /// Who hears what it sends: the other end, or all others of a shared medium.
     pub(crate) peers: Vec<usize>,
+    /// Its face is one to a group.
+    pub(crate) is_group: bool,
+    /// The port to the group through whose device it leads: it is a neighbour's.
+    pub(crate) beside: Option<usize>,
+    pub(crate) carried: Carried,
     /// False while it is off its link.
     pub(crate) is_up: bool,
     pub(crate) spec: LinkSpec,
@@ -143,6 +159,9 @@ impl Port {
             node,
             face,
             peers,
+            is_group: false,
+            beside: None,
+            carried: Carried::default(),
             is_up: true,
             spec,
             counts: LinkCounts::default(),
@@ -155,6 +174,23 @@ impl Port {
             is_dropping: false,
             idle_at_ns: 0,
         }
+    }
+
+    /// The port of a neighbour's face, through the device of a port to a group.
+    pub(crate) fn beside(self, group: usize) -> Self {
+        Port { beside: Some(group), ..self }
+    }
+
+    /// Changes the longest frame of the link.
+    pub(crate) fn set_mtu(&mut self, mtu_octets: usize) {
+        self.spec.mtu_octets = mtu_octets;
+        self.cut_to(mtu_octets);
+    }
+
+    /// Sends no longer frames from now on.
+    pub(crate) fn cut_to(&mut self, mtu_octets: usize) {
+        let kind = LinkKind::Datagram { mtu: mtu_octets };
+        self.service.reconfigure(LinkConfig { kind, ..*self.service.config() });
     }
 
     /// How long a frame that joins now waits until it is sent.
@@ -221,7 +257,7 @@ impl Port {
                 self.is_dropping = verdict == Verdict::Drop;
                 self.counts.codel += u64::from(self.is_dropping);
                 if verdict == Verdict::Mark {
-                    self.service.mark_next();
+                    self.service.mark_next(1);
                 }
             }
             if self.is_dropping {
@@ -292,6 +328,7 @@ impl Port {
     pub(crate) fn tick(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
         let mut frames = Vec::new();
         self.service.tick(now_ns, &mut |frame| frames.push(frame));
+        self.counts.again = self.service.counters().retransmitted;
         frames.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
         self.leave(now_ns, random, flights);
     }

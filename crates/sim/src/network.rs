@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
+use namely_discovery::concerns_discovery;
 use namely_forwarder::{
     FaceId, FaceProperties, Forwarder, Learned, Leaving, Outgoing, Output, Received, TierAnswer, TierWrite,
     Wanted,
@@ -16,7 +17,7 @@ use namely_wire::Name;
 use crate::alarm::Alarm;
 use crate::behaviour::{Behaviour, Context};
 use crate::disk::{Disk, DiskCounts, Done, Job};
-use crate::link::{Flight, LinkCounts, LinkSpec, Port, REASSEMBLY_OCTETS_MAX};
+use crate::link::{Carried, Flight, LinkCounts, LinkSpec, Port, REASSEMBLY_OCTETS_MAX};
 use crate::node::{Node, NodeId, Packet, Router, RouterSpec, Target};
 use crate::random::Random;
 use crate::routes;
@@ -27,13 +28,17 @@ pub struct AppId(usize);
 
 /// Names one direction of a link by its sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortId(usize);
+pub struct PortId(pub(crate) usize);
 
-enum What {
+pub(crate) enum What {
     /// A frame comes in at a port, from another one.
     Frame { to: usize, from: usize, octets: Vec<u8> },
     /// A port's link goes or comes.
     Link(usize, bool),
+    /// The same, and the node hears of it.
+    Device(usize, bool),
+    /// A node's discovery has something to do.
+    Discover(usize),
     /// A link service has something to do.
     Tick(usize),
     /// A behaviour's timer.
@@ -120,17 +125,17 @@ impl Output<Packet> for Emitted {
 /// A network under simulation.
 pub struct Network {
     seed: u64,
-    now_ns: u64,
-    random: Random,
-    nodes: Vec<Node>,
-    ports: Vec<Port>,
+    pub(crate) now_ns: u64,
+    pub(crate) random: Random,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) ports: Vec<Port>,
     apps: Vec<App>,
     events: BinaryHeap<Event>,
     events_made: u64,
     events_done: u64,
-    reassembly: Arc<ReassemblyTotal>,
+    pub(crate) reassembly: Arc<ReassemblyTotal>,
     trace: Option<blake3::Hasher>,
-    flights: Vec<Flight>,
+    pub(crate) flights: Vec<Flight>,
     outgoing: Emitted,
     sent: Vec<Received<Packet>>,
 }
@@ -168,6 +173,7 @@ impl Network {
             faces: BTreeMap::new(),
             inbox: VecDeque::new(),
             disk: spec.disk.map(Disk::new),
+            neighbours: None,
             occupied_until_ns: 0,
             alarm: Alarm::OFF,
         });
@@ -204,6 +210,7 @@ impl Network {
         for (own, node) in ports.clone().zip(nodes) {
             let others = ports.clone().filter(|other| *other != own).collect();
             self.add_port(*node, FaceProperties::group(), others, spec);
+            self.ports[own].is_group = true;
         }
         ports.map(PortId).collect()
     }
@@ -331,6 +338,12 @@ impl Network {
         self.ports[port.0].counts
     }
 
+    /// Frames and octets that left a node by a port and by the faces of neighbours that are reached
+    /// through it.
+    pub fn carried(&self, port: PortId) -> Carried {
+        self.ports[port.0].carried
+    }
+
     /// Changes the propagation delay of one direction of a link, for the frames that leave from now
     /// on. Routes that [`Network::announce`] made stay.
     pub fn set_delay(&mut self, port: PortId, delay_ns: u64) {
@@ -390,6 +403,18 @@ impl Network {
         match what {
             What::Frame { to, from, octets } => self.frame(to, from, &octets),
             What::Link(port, is_up) => self.ports[port].is_up = is_up,
+            What::Device(port, is_up) => {
+                self.ports[port].is_up = is_up;
+                self.tell_link(port);
+            }
+            What::Discover(node) => {
+                let alarm = self.nodes[node].neighbours.as_mut().map(|own| own.alarm.fired(self.now_ns));
+                match alarm {
+                    Some(Ok(())) => self.tick_discovery(node),
+                    Some(Err(again)) => self.schedule_if(again, What::Discover(node)),
+                    None => {}
+                }
+            }
             What::Tick(port) => match self.ports[port].alarm.fired(self.now_ns) {
                 Ok(()) => {
                     self.ports[port].tick(self.now_ns, &mut self.random, &mut self.flights);
@@ -414,35 +439,51 @@ impl Network {
         }
     }
 
-    fn schedule_if(&mut self, at_ns: Option<u64>, what: What) {
+    pub(crate) fn schedule_if(&mut self, at_ns: Option<u64>, what: What) {
         if let Some(at_ns) = at_ns {
             self.schedule(at_ns, what);
         }
     }
 
-    fn schedule(&mut self, at_ns: u64, what: What) {
+    pub(crate) fn schedule(&mut self, at_ns: u64, what: What) {
         self.events_made += 1;
         self.events.push(Event { at_ns: at_ns.max(self.now_ns), number: self.events_made, what });
     }
 
-    fn frame(&mut self, port: usize, from: usize, octets: &[u8]) {
-        if !self.ports[port].is_up {
+    fn frame(&mut self, to: usize, from: usize, octets: &[u8]) {
+        // A device does not take what is longer than its own frames.
+        let is_too_long = self.ports[to].is_group && octets.len() > self.ports[to].spec.mtu_octets;
+        if !self.ports[to].is_up || is_too_long {
             self.ports[from].counts.lost += 1;
             return;
         }
         if let Some(trace) = &mut self.trace {
             trace.update(&self.now_ns.to_be_bytes());
-            trace.update(&(port as u64).to_be_bytes());
+            trace.update(&(to as u64).to_be_bytes());
             trace.update(octets);
         }
-        let (node, face) = (self.ports[port].node.0, self.ports[port].face);
+        // What comes to one station alone is its face's that leads back, if there is one.
+        let node = self.ports[to].node.0;
+        let of_station = self.ports[from].beside.and_then(|from| {
+            self.nodes[node].neighbours.as_ref().and_then(|own| own.by_station.get(&(to, from)).copied())
+        });
+        let port = of_station.unwrap_or(to);
+        let face = self.ports[port].face;
         let received =
             self.ports[port].receive(octets, from, self.now_ns, &mut self.random, &mut self.flights);
         self.launch(port);
-        if let Some(received) = received {
-            self.nodes[node].inbox.push_back((face, received));
-            self.settle(node);
+        let Some(received) = received else { return };
+        let (is_unicast, source) =
+            (self.ports[from].beside.is_some(), self.ports[from].beside.unwrap_or(from));
+        if concerns_discovery(&received.packet) && self.overhear(to, source, is_unicast, &received.packet) {
+            return;
         }
+        if is_unicast && of_station.is_none() {
+            self.ports[to].counts.refused += 1;
+            return;
+        }
+        self.nodes[node].inbox.push_back((face, received));
+        self.settle(node);
     }
 
     /// Processes what a node has received, and what follows from it at the node itself, until its
@@ -531,12 +572,17 @@ impl Network {
     }
 
     /// Frames that left `port` are on their way to the other end, or all others.
-    fn launch(&mut self, port: usize) {
+    pub(crate) fn launch(&mut self, port: usize) {
         let mut flights = std::mem::take(&mut self.flights);
-        if !self.ports[port].is_up {
+        let device = self.ports[port].beside.unwrap_or(port);
+        if !self.ports[device].is_up {
             self.ports[port].counts.lost += flights.len() as u64;
             flights.clear();
         }
+        let sent: usize = flights.iter().map(|flight| flight.octets.len()).sum();
+        let overhead = flights.len() * self.ports[port].spec.overhead_octets;
+        self.ports[device].carried.frames += flights.len() as u64;
+        self.ports[device].carried.octets += (sent + overhead) as u64;
         let peers = std::mem::take(&mut self.ports[port].peers);
         for Flight { at_ns, octets } in flights.drain(..) {
             let Some((last, others)) = peers.split_last() else { continue };

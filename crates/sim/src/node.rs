@@ -7,6 +7,7 @@ use namely_forwarder::{Config, FaceId, Forwarder, Received, TierMarking};
 
 use crate::alarm::Alarm;
 use crate::disk::{Disk, DiskSpec};
+use crate::neighbours::Neighbours;
 
 /// A packet in the simulator.
 pub type Packet = Arc<[u8]>;
@@ -97,6 +98,7 @@ pub(crate) struct Node {
     /// Packets that faces have yielded.
     pub(crate) inbox: VecDeque<(FaceId, Received<Packet>)>,
     pub(crate) disk: Option<Disk>,
+    pub(crate) neighbours: Option<Box<Neighbours>>,
     /// Until when its processor is occupied.
     pub(crate) occupied_until_ns: u64,
     pub(crate) alarm: Alarm,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use namely_sim::nbcache::{Case, HDD_NS, NbCache, Outcome};
+use namely_sim::nbcache::{Case, HDD_NS, NbCache, Outcome, Threads};
 use namely_sim::plot::{self, Panel};
 use namely_sim::table::Table;
 
@@ -68,6 +68,30 @@ fn the_cases_of_nb_cache_come_in_its_order() {
     assert_eq!((b_ecn.heard, nbcc.heard[3]), ([0; 4], 0), "and who is asked by all hears nothing");
 }
 
+/// NB-26: Table II's reads, taken at their word, explain neither the paper's throughput of B nor
+/// its round trips.
+#[test]
+fn with_reads_as_slow_as_table_2_has_them_b_is_no_faster_than_a() {
+    let mut table = Table::new(&["case", "RTT ms", "p99 ms", "kpps", "cwnd", "marked"]);
+    let cases = [Case::A, Case::B, Case::AEcn, Case::BEcn, Case::BNbCc];
+    let outcomes = cases.map(|case| {
+        let outcome = run(NbCache { together: Threads::TableTwo, ..NbCache::new(case) });
+        table.row([
+            case.label().to_owned(),
+            ms(outcome.rtt_ms),
+            ms(outcome.rtt_p99_ms),
+            kpps(outcome.throughput),
+            format!("{:.0}", outcome.window),
+            outcome.marked.to_string(),
+        ]);
+        outcome
+    });
+    keep("nb-cache-table-2", &table);
+    let [a, b, a_ecn, b_ecn, nbcc] = &outcomes;
+    assert!(b.throughput < a.throughput, "the paper has 10.51 and 4.56 kpps");
+    assert!(b_ecn.rtt_ms < a_ecn.rtt_ms && nbcc.rtt_ms < a_ecn.rtt_ms, "the paper has 86, 108 and 125 ms");
+}
+
 /// NB-12: what is held nearest is served from there.
 #[test]
 fn a_disk_with_little_to_do_is_never_bypassed() {
@@ -121,11 +145,11 @@ fn more_threads_carry_more_and_a_slower_disk_makes_all_wait() {
     };
     let case = NbCache::new(Case::BNbCc);
     let by_threads = [1, 2, 4, 8, 16].map(|threads| row("SSD", NbCache { threads, ..case }));
-    let slow = row("HDD", NbCache { disk_ns: HDD_NS, ..case });
+    let slow = row("HDD", NbCache { disk_ns: HDD_NS, together: Threads::OneArm, ..case });
     keep("nb-cache-disks", &table);
     assert!(by_threads.is_sorted_by(|one, more| one.throughput < more.throughput), "NB-28");
     assert!(by_threads[1..].is_sorted_by(|one, more| one.rtt_ms < more.rtt_ms), "NB-28, from two on");
-    assert!(slow.rtt_ms > 2.0 * by_threads[2].rtt_ms, "NB-29");
+    assert!(slow.rtt_ms > 5.0 * by_threads[2].rtt_ms, "NB-29: 6.7 in the paper");
 }
 
 /// NB-30.

@@ -60,6 +60,35 @@ fn the_same_seed_gives_the_same_packets_at_the_same_times_and_another_seed_does_
 }
 
 #[test]
+fn a_reliable_link_that_reorders_sends_nothing_again_and_one_that_loses_what_was_lost() {
+    let reorders = LinkSpec {
+        rate_bps: 20_000_000,
+        delay_ns: 5 * MS,
+        reordered_ppm: 50_000,
+        reordered_by_ns: 2 * MS,
+        mtu_octets: 300,
+        reliability: true,
+        codel: None,
+        ..LinkSpec::default()
+    };
+    for loss_ppm in [0, 20_000] {
+        let (mut network, fetch, data) = fetch_over(5, LinkSpec { loss_ppm, ..reorders }, 500);
+        network.run_until(20 * SECOND);
+        let fetch: &FileFetch = network.behaviour(fetch).unwrap();
+        assert!(fetch.done_ns.is_some(), "{:?}", fetch.counters());
+        let counts = network.link_counts(data);
+        assert!(counts.reordered > 80, "{counts:?}");
+        let back = network.link_counts(network.reverse(data));
+        if loss_ppm == 0 {
+            assert_eq!((counts.again, back.again, counts.refused, back.refused), (0, 0, 0, 0));
+        } else {
+            // What was lost, and what only its acknowledgement was.
+            assert!((counts.lost..2 * counts.lost).contains(&counts.again), "{counts:?}");
+        }
+    }
+}
+
+#[test]
 fn a_link_has_the_rate_the_delay_and_the_queue_that_it_is_given() {
     // 8 Mbit/s: an octet takes a microsecond.
     let spec =

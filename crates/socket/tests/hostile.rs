@@ -329,8 +329,12 @@ struct Slow {
 
 impl Slow {
     fn new(enough: impl Fn(usize) -> usize) -> Self {
+        Self::signed_by(PrivateKey::generate(KeyType::Rsa).unwrap(), enough)
+    }
+
+    fn signed_by(key: PrivateKey, enough: impl Fn(usize) -> usize) -> Self {
         let world = World::new();
-        let key = Arc::new(PrivateKey::generate(KeyType::Rsa).unwrap());
+        let key = Arc::new(key);
         let (key_name, issuer) = (name("/p/slow/KEY/r"), world.signer("/p"));
         let issued = Certificate::issue(key_name.as_name(), key.public(), &issuer, "p", ALWAYS, 2).unwrap();
         let signer = Signer::new(issued.name().to_name(), key);
@@ -354,7 +358,12 @@ impl Slow {
 
 #[test]
 fn interests_go_out_at_their_rate_while_signatures_wait_to_be_verified() {
-    let slow = Slow::new(|segments| segments);
+    for key in [PrivateKey::generate(KeyType::Rsa), PrivateKey::generate_rsa_4096()] {
+        all_is_asked_for_before_the_first_is_verified(&Slow::signed_by(key.unwrap(), |segments| segments));
+    }
+}
+
+fn all_is_asked_for_before_the_first_is_verified(slow: &Slow) {
     let consumer = bound(&slow.world, |options| {
         options.revocation = Revocation::Off;
         options.read.attempts = 20;

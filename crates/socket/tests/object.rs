@@ -15,7 +15,7 @@ use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink, Trust};
 use namely_transport::connection::{Connection, Packet};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_transport::publish::{Options, Publication, Signing};
-use namely_wire::rdr::{Metadata, metadata_name};
+use namely_wire::rdr::{METADATA_COMPONENT, Metadata, metadata_name};
 use namely_wire::{
     ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, PitToken, SignatureInfo,
 };
@@ -442,6 +442,59 @@ fn a_reading_may_start_in_the_middle_of_the_object() {
         let mut sink = Segments::default();
         consumer.fetch_into(&object, Part::from(wanted), &mut sink, &mut |_| Flow::Continue).unwrap();
         assert_eq!(sink.0, (wanted..segments).collect::<Vec<u64>>());
+    }
+}
+
+/// Of short manifests the metadata says how many segments each covers, and without metadata the
+/// first one.
+#[test]
+fn manifests_of_any_length_are_followed_with_metadata_and_without() {
+    for (manifest_octets_max, octets) in [(400, 9_000), (1452, 9_000), (1452, 2_000), (usize::MAX, 90_000)] {
+        for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
+            let (signer, anchor) = key_of("/p");
+            let options = Options { manifest_octets_max, ..small_packets(Signing::Manifest(hash)) };
+            let publication =
+                Publication::new(name("/p/o").as_name(), 7, &content(octets), &options, &signer).unwrap();
+            let segments = publication.segments();
+            let manifests = publication.packets().count() as u64 - segments - 1;
+            let (_producer, connection) = Producer::of(publication);
+            let consumer = consumer(connection, believing(anchor));
+            for uri in ["/p/o", "/p/o/v=7"] {
+                assert!(read(&consumer, uri).unwrap() == content(octets), "{uri}");
+                let object = consumer.find(&name(uri)).unwrap();
+                assert_eq!(object.signature_mode, SignatureMode::Manifests);
+                assert!(manifests == 1 || segments.div_ceil(object.manifest_entries) == manifests);
+                let around = [object.manifest_entries - 1, object.manifest_entries, segments / 2, segments];
+                for wanted in around.into_iter().filter(|wanted| *wanted <= segments) {
+                    let mut sink = Segments::default();
+                    let part = Part { first: wanted, end: wanted + 9 };
+                    consumer.fetch_into(&object, part, &mut sink, &mut |_| Flow::Continue).unwrap();
+                    assert_eq!(sink.0, (wanted..segments.min(wanted + 9)).collect::<Vec<u64>>(), "{uri}");
+                }
+            }
+        }
+    }
+}
+
+/// Who says in metadata that manifests cover none or more than they may says nothing.
+#[test]
+fn manifests_that_cover_no_segment_or_too_many_are_not_followed() {
+    for entries in [0, MANIFEST_ENTRIES + 1, u64::MAX] {
+        let (signer, anchor) = key_of("/p");
+        let metadata = Metadata {
+            last_segment: Some(1),
+            manifest_entries: Some(entries),
+            ..Metadata::new(name("/p/o/v=7"))
+        };
+        let (_producer, connection) = Producer::start(move |interest| {
+            let is_metadata = interest.name.components().any(|c| c == METADATA_COMPONENT);
+            let packet = interest.name.to_name().join_version(1).join_segment(0);
+            let builder = DataBuilder::new(packet.as_name()).freshness_ms(1);
+            let wire = sign_data(&builder, &metadata.to_vec(), &signer).unwrap();
+            is_metadata.then(|| (LpHeaders::default(), wire))
+        });
+        let object = consumer(connection, believing(anchor)).find(&name("/p/o")).unwrap();
+        assert_eq!((object.signature_mode, object.manifest_entries), (SignatureMode::Segments, 240));
     }
 }
 

@@ -55,11 +55,7 @@ pub(crate) fn write_record(record: &Record<'_>, out: &mut Vec<u8>) {
 
 /// The check of a record. One of the first format has no time, which counts as zero.
 pub(crate) fn checksum(length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
-    checksum_by(length, expires, &blake3::hash(packet))
-}
-
-/// The same, by the digest of the packet.
-pub(crate) fn checksum_by(length: [u8; 4], expires: [u8; 8], digest: &blake3::Hash) -> [u8; 8] {
+    let digest = blake3::hash(packet);
     // The length is part of it, so that a run of zeros is no record.
     std::array::from_fn(|i| digest.as_bytes()[i] ^ length[i % 4] ^ expires[i])
 }

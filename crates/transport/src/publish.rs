@@ -13,7 +13,7 @@ use namely_security::{
     CryptoError, MANIFEST_ENTRIES, Manifest, ManifestError, ManifestHash, Signer, manifest_name, sign_data,
 };
 use namely_wire::rdr::{Metadata, discovery_name, metadata_name};
-use namely_wire::{DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCTETS_MAX, SignatureType};
+use namely_wire::{ContentType, DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCTETS_MAX};
 
 use crate::matching::answers;
 pub use crate::segment::{SegmentGap, SegmentWriter, segment_count, segment_name};
@@ -26,6 +26,13 @@ pub const PACKET_OCTETS_DEFAULT: usize = PACKET_OCTETS_MAX - 64;
 /// hashed side by side. Seven and a piece of one take three times as long. What a packet adds to it
 /// leaves 500 octets of a packet for a long name or signature.
 pub const SEGMENT_OCTETS_DEFAULT: usize = 8192;
+
+/// Segments that one manifest covers at least.
+pub const MANIFEST_ENTRIES_MIN: u64 = 8;
+
+/// Where packets may be longer, manifests have their usual length: a segment that is longer tells
+/// who knows no metadata of its object that they have.
+pub const SHORT_MANIFEST_OCTETS_MAX: usize = SEGMENT_OCTETS_DEFAULT;
 
 /// Segments hashed together.
 const RUN_SEGMENTS: usize = 16;
@@ -48,7 +55,7 @@ impl Signing {
         }
     }
 
-    /// ManifestEntries of the metadata: none without manifests.
+    /// ManifestEntries of the metadata, of manifests of the usual length: none without manifests.
     pub fn manifest_entries(self) -> Option<u64> {
         matches!(self, Signing::Manifest(_)).then_some(MANIFEST_ENTRIES)
     }
@@ -59,6 +66,10 @@ impl Signing {
 pub struct Options {
     /// Largest packet, octets: no network on the way has to cut packets of this size.
     pub packet_octets_max: usize,
+    /// Largest manifest, octets: what is shorter covers fewer segments. It has
+    /// [`MANIFEST_ENTRIES_MIN`] entries all the same, and [`MANIFEST_ENTRIES`] from
+    /// [`SHORT_MANIFEST_OCTETS_MAX`] octets on.
+    pub manifest_octets_max: usize,
     /// Most content in a segment, octets, where packets have room for more.
     pub segment_octets_max: usize,
     /// How segments are signed.
@@ -73,6 +84,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             packet_octets_max: PACKET_OCTETS_DEFAULT,
+            manifest_octets_max: PACKET_OCTETS_MAX,
             segment_octets_max: usize::MAX,
             signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
@@ -163,7 +175,8 @@ pub fn publish<E: From<PublishError>>(
     let octets = content.octets();
     let segment_octets = segment_octets(&object, octets, options, signer)?;
     let segments = segment_count(octets, segment_octets as u64);
-    let publisher = Publisher { object, segments, segment_octets, options, signer };
+    let entries = manifest_entries(&object, options, signer);
+    let publisher = Publisher { object, segments, segment_octets, entries, options, signer };
     match options.signing {
         Signing::Manifest(hash) => publisher.segments_under_manifests(content, hash, sink)?,
         Signing::PerPacket => publisher.signed_segments(content, sink)?,
@@ -178,6 +191,8 @@ struct Publisher<'a> {
     object: Name,
     segments: u64,
     segment_octets: usize,
+    /// Segments that one manifest covers.
+    entries: u64,
     options: &'a Options,
     signer: &'a Signer,
 }
@@ -192,8 +207,8 @@ impl Publisher<'_> {
         let (object, freshness_ms) = (self.object.as_name(), self.options.freshness_ms);
         let last = self.segments - 1;
         let writer = SegmentWriter::new(object, Some(last), freshness_ms, hash);
-        let last_index = last / MANIFEST_ENTRIES;
-        let mut manifest = Manifest::new(0, hash);
+        let last_index = last / self.entries;
+        let mut manifest = Manifest::of_at_most(self.entries, 0, hash);
         let mut segment = 0;
         while segment <= last {
             let run = content.next(RUN_SEGMENTS * self.segment_octets).map_err(PublishError::from)?;
@@ -201,9 +216,10 @@ impl Publisher<'_> {
             for (wire, digest) in writer.make(segment, &run) {
                 sink(segment_name(object, segment), wire)?;
                 manifest.push(digest);
-                let index = segment / MANIFEST_ENTRIES;
-                if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
-                    let full = std::mem::replace(&mut manifest, Manifest::new(index + 1, hash));
+                let index = segment / self.entries;
+                if segment == last || (segment + 1).is_multiple_of(self.entries) {
+                    let next = Manifest::of_at_most(self.entries, index + 1, hash);
+                    let full = std::mem::replace(&mut manifest, next);
                     let wire = full.sign(object, Some(last_index), freshness_ms, self.signer);
                     sink(manifest_name(object, index), wire.map_err(PublishError::from)?)?;
                 }
@@ -242,7 +258,7 @@ impl Publisher<'_> {
             last_segment: Some(self.segments - 1),
             segment_size_octets: Some(self.segment_octets as u64),
             size_octets: Some(octets),
-            manifest_entries: self.options.signing.manifest_entries(),
+            manifest_entries: self.options.signing.manifest_entries().and(Some(self.entries)),
             ..Metadata::new(self.object.clone())
         };
         let packet = metadata_name(name, version);
@@ -342,14 +358,33 @@ fn segment_octets(
     octets.map(|octets| octets.min(options.segment_octets_max)).filter(|octets| *octets > 0).ok_or(too_small)
 }
 
+/// How many segments each manifest covers: as many as its longest packet has room for.
+fn manifest_entries(object: &Name, options: &Options, signer: &Signer) -> u64 {
+    if options.manifest_octets_max > SHORT_MANIFEST_OCTETS_MAX {
+        return MANIFEST_ENTRIES;
+    }
+    let name = manifest_name(object.as_name(), u64::MAX);
+    let last = Name::new().join_segment(u64::MAX);
+    let mut builder = DataBuilder::new(name.as_name())
+        .content_type(ContentType::Manifest)
+        .freshness_ms(options.freshness_ms.max(u64::from(u32::MAX)));
+    if let Some(component) = last.as_name().last() {
+        builder = builder.final_block_id(component);
+    }
+    let empty = Manifest::new(0, options.signing.hash()).encode(object.as_name());
+    let unsigned = builder.build(&empty, &signer.signature_info());
+    // LENGTHs of the packet, its content and its signature may take two octets more each.
+    let octets = unsigned.finish(&[]).len() + signer.signature_octets_max() + 6;
+    let room = options.manifest_octets_max.saturating_sub(octets) / ENTRY_OCTETS;
+    (room as u64).clamp(MANIFEST_ENTRIES_MIN, MANIFEST_ENTRIES)
+}
+
+/// Octets of an entry of a manifest.
+const ENTRY_OCTETS: usize = 32;
+
 /// Octets that the signer's SignatureInfo and SignatureValue may take beyond those of DigestSha256.
 fn extra_signature_octets(signer: &Signer) -> usize {
-    let value = match signer.signature_type() {
-        SignatureType::Sha256WithRsa => 256,
-        SignatureType::Sha256WithEcdsa => 72,
-        SignatureType::Ed25519 => 64,
-        _ => 32,
-    };
+    let value = signer.signature_octets_max().max(32);
     let locator = signer.key_name().map_or(0, |name| name.as_name().encoded_octets() + 4);
     // SignatureValue's and SignatureInfo's LENGTH may take two octets more each.
     value - 32 + locator + 4

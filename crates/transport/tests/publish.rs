@@ -8,7 +8,9 @@ use namely_security::{
     Certificate, KeyType, MANIFEST_ENTRIES, ManifestHash, PrivateKey, Signer, TrustPolicy, Verdict, Verified,
     VerifiedManifest, Verifier, manifest_name,
 };
-use namely_transport::publish::{Options, Publication, PublishError, Signing};
+use namely_transport::publish::{
+    Options, PACKET_OCTETS_DEFAULT, Publication, PublishError, SHORT_MANIFEST_OCTETS_MAX, Signing,
+};
 use namely_wire::rdr::{Metadata, discovery_name};
 use namely_wire::{DataView, InterestBuilder, InterestView, Name};
 
@@ -16,7 +18,11 @@ use namely_wire::{DataView, InterestBuilder, InterestView, Name};
 const MTU: usize = 1472;
 
 fn producer(key_type: KeyType) -> (Signer, Verifier) {
-    let key = Arc::new(PrivateKey::generate(key_type).unwrap());
+    producer_with(PrivateKey::generate(key_type).unwrap())
+}
+
+fn producer_with(key: PrivateKey) -> (Signer, Verifier) {
+    let key = Arc::new(key);
     let key_name: Name = "/p/KEY/k".parse().unwrap();
     let anchor = Certificate::self_signed(key_name.as_name(), &key, ALWAYS, 1).unwrap();
     let mut policy = TrustPolicy::hierarchical();
@@ -52,10 +58,11 @@ fn read(publication: &Publication, name: &Name, verifier: &mut Verifier) -> Vec<
             content.extend_from_slice(verified(verifier, wire).content());
             continue;
         }
-        if segment.is_multiple_of(MANIFEST_ENTRIES) {
-            let name = manifest_name(metadata.name.as_name(), segment / MANIFEST_ENTRIES);
+        let entries = metadata.manifest_entries.unwrap();
+        if segment.is_multiple_of(entries) {
+            let name = manifest_name(metadata.name.as_name(), segment / entries);
             let data = verified(verifier, fetch(publication, name));
-            manifest = Some(VerifiedManifest::open(&data).unwrap());
+            manifest = Some(VerifiedManifest::open_of_at_most(entries, &data).unwrap());
         }
         content.extend_from_slice(manifest.as_ref().unwrap().verify(wire).unwrap().content());
     }
@@ -91,7 +98,8 @@ fn objects_of_every_edge_size_are_cut_to_the_mtu_and_read_back_verified() {
     }
 }
 
-/// Manifests list 240 digests whatever the MTU is; links may cut them.
+/// Manifests list 240 digests whatever the MTU is, unless they are to keep to it too; links may cut
+/// them.
 fn is_manifest(packet: &[u8]) -> bool {
     DataView::parse(packet).unwrap().content_type == namely_wire::ContentType::Manifest
 }
@@ -131,6 +139,64 @@ fn a_manifest_covers_240_segments_and_the_next_one_the_rest() {
         let expected = publication.segments().div_ceil(MANIFEST_ENTRIES);
         assert!(expected >= manifests);
         assert_eq!(publication.packets().filter(|p| is_manifest(p)).count() as u64, expected);
+        assert_eq!(read(&publication, &name, &mut verifier), object);
+    }
+}
+
+#[test]
+fn manifests_keep_to_the_length_that_they_may_have_and_fill_it() {
+    let name: Name = "/p/data".parse().unwrap();
+    let keys = [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa].map(producer);
+    let rsa_4096 = producer_with(PrivateKey::generate_rsa_4096().unwrap());
+    for (signer, mut verifier) in keys.into_iter().chain([rsa_4096]) {
+        for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
+            for octets_max in [1280 - 48, 1500 - 28, 4000, SHORT_MANIFEST_OCTETS_MAX] {
+                let options = Options {
+                    packet_octets_max: octets_max.min(400),
+                    manifest_octets_max: octets_max,
+                    signing: Signing::Manifest(hash),
+                    ..Options::default()
+                };
+                let object = content(100_000);
+                let publication = Publication::new(name.as_name(), 7, &object, &options, &signer).unwrap();
+                let lengths: Vec<_> =
+                    publication.packets().filter(|p| is_manifest(p)).map(<[u8]>::len).collect();
+                let longest = lengths.iter().max().copied().unwrap();
+                let kind = signer.signature_type();
+                // One entry more would not fit, or there are as many as there may be; LENGTHs and
+                // numbers are reckoned with at their longest.
+                assert!(longest <= octets_max, "{kind:?}: {longest} of {octets_max}");
+                assert!(longest > octets_max.min(7680) - 32 - 40, "{kind:?}: {longest} of {octets_max}");
+                assert_eq!(read(&publication, &name, &mut verifier), object);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_manifest_has_eight_entries_at_least_and_240_where_packets_are_long() {
+    let (signer, mut verifier) = producer(KeyType::Ed25519);
+    let name: Name = "/p/data".parse().unwrap();
+    for (octets_max, entries) in [(0, 8), (400, 8), (SHORT_MANIFEST_OCTETS_MAX + 1, 240), (usize::MAX, 240)] {
+        let options =
+            Options { packet_octets_max: 200, manifest_octets_max: octets_max, ..Options::default() };
+        let object = content(30_000);
+        let publication = Publication::new(name.as_name(), 7, &object, &options, &signer).unwrap();
+        let manifests = publication.packets().filter(|packet| is_manifest(packet)).count() as u64;
+        assert_eq!(manifests, publication.segments().div_ceil(entries), "{octets_max}");
+        assert_eq!(read(&publication, &name, &mut verifier), object);
+    }
+}
+
+#[test]
+fn a_packet_that_an_rsa_key_of_4096_bits_signs_keeps_to_its_length() {
+    let (signer, mut verifier) = producer_with(PrivateKey::generate_rsa_4096().unwrap());
+    let name: Name = "/p/data".parse().unwrap();
+    for packet_octets_max in [MTU, PACKET_OCTETS_DEFAULT] {
+        let options = Options { packet_octets_max, signing: Signing::PerPacket, ..Options::default() };
+        let object = content(40_000);
+        let publication = Publication::new(name.as_name(), 7, &object, &options, &signer).unwrap();
+        assert!(publication.packets().all(|packet| packet.len() <= packet_octets_max));
         assert_eq!(read(&publication, &name, &mut verifier), object);
     }
 }

@@ -220,7 +220,8 @@ fn an_announcement_comes_in_application_parameters() {
 
 #[test]
 fn every_dataset_is_told_from_its_name_with_version_and_segment() {
-    for dataset in Dataset::ALL.iter().copied().filter(|d| *d != Dataset::FacesQuery) {
+    let asks_for_less = [Dataset::FacesQuery, Dataset::CsList];
+    for dataset in Dataset::ALL.iter().copied().filter(|d| !asks_for_less.contains(d)) {
         let prefix = dataset.prefix(Scope::Localhost);
         for (suffix, version, segment) in
             [("", None, None), ("/v=5", Some(5), None), ("/v=5/seg=2", Some(5), Some(2))]
@@ -230,6 +231,7 @@ fn every_dataset_is_told_from_its_name_with_version_and_segment() {
                 scope: Scope::Localhost,
                 dataset,
                 filter: FaceQueryFilter::default(),
+                list: CsListQuery::default(),
                 prefix_components: prefix.len(),
                 version,
                 segment,
@@ -237,6 +239,24 @@ fn every_dataset_is_told_from_its_name_with_version_and_segment() {
             assert_eq!(parse(&wire), Ok(Request::Dataset(expected)));
         }
     }
+}
+
+#[test]
+fn a_part_of_what_the_content_store_has_is_asked_for_by_prefix_and_place() {
+    let query = CsListQuery { prefix: name("/lab/run7"), from: 300 };
+    let wire = InterestBuilder::new(query.name(Scope::Localhost).join_version(7)).build();
+    let Ok(Request::Dataset(request)) = parse(&wire) else { panic!("not a dataset") };
+    assert_eq!((request.dataset, request.list, request.version), (Dataset::CsList, query, Some(7)));
+    let nothing = InterestBuilder::new(Dataset::CsList.prefix(Scope::Localhost)).build();
+    assert_eq!(parse(&nothing), Err(RequestError::NoParameters));
+
+    let packets = vec![CsPacket { name: name("/a"), octets: 300, fresh_ms: 0 }, CsPacket::default()];
+    let mut list = CsList { next: Some(70_000), packets };
+    let wire = list.to_vec();
+    assert_eq!(wire[..8], [128, 34, 250, 4, 0, 1, 0x11, 0x70]);
+    assert_eq!(CsList::decode(&wire), Ok(list.clone()));
+    (list.next, list.packets) = (None, Vec::new());
+    assert_eq!((list.to_vec(), CsList::decode(&[128, 0])), (vec![128, 0], Ok(list)));
 }
 
 #[test]

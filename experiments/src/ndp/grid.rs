@@ -12,8 +12,9 @@ use namely_testbed::{Interrupt, Report};
 use serde_json::{Value, json};
 
 use super::arm::{Arm, GROUP, check, error, folder, testbed};
+use super::plot;
 use super::results::{METRICS, Row, hellos};
-use super::{plot, statistics};
+use crate::statistics;
 
 /// Options of `ndp grid`.
 #[derive(Debug, Args)]
@@ -24,6 +25,12 @@ pub struct Grid {
     /// Each producer's file, octets
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub octets: u64,
+    /// Content of a packet, octets; ndnputchunks' own by default
+    #[arg(long, default_value_t = 4400, value_parser = clap::value_parser!(u64).range(100..=8000))]
+    pub segment_octets: u64,
+    /// Lifetime of Interests, ms; the paper's by default
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub lifetime_ms: u64,
     /// Time between hellos, ms
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub heartbeat_ms: u64,
@@ -84,12 +91,13 @@ pub(super) fn topology(arm: Arm) -> String {
 
 /// All of it: when all links are there, each consumer fetches each producer's file at the same
 /// time.
-fn file(arm: Arm, octets: u64, seconds: u64) -> String {
+fn file(arm: Arm, options: &Grid) -> String {
+    let Grid { octets, seconds, segment_octets, lifetime_ms, .. } = options;
     let mut file = format!("[testbed]\nname = \"grid-17\"\nduration = \"{seconds}s\"\n") + &topology(arm);
     for p in 1..=3 {
         file += &format!(
             "[[program]]\nname = \"serve\"\nnode = \"p{p}\"\nbackground = true\nready = \"serving \"\n\
-             run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p{p}\"\n"
+             run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p{p} --segment-size {segment_octets}\"\n"
         );
     }
     file += &format!(
@@ -101,7 +109,7 @@ fn file(arm: Arm, octets: u64, seconds: u64) -> String {
         file += &format!(
             "[[program]]\nname = \"get-{p}\"\nnodes = [\"c1\", \"c2\", \"c3\", \"c4\", \"c5\"]\nafter = [\"serve\", \"links\"]\n\
              retry = \"{seconds}s\"\n\
-             run = \"namely --json get /p{p}/f -o f{p} > got-{p}.json && cmp f{p} ../p{p}/data/f\"\n"
+             run = \"namely --json get /p{p}/f --lifetime {lifetime_ms} -o f{p} > got-{p}.json && cmp f{p} ../p{p}/data/f\"\n"
         );
     }
     file
@@ -110,7 +118,7 @@ fn file(arm: Arm, octets: u64, seconds: u64) -> String {
 pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
     let discovery = Arm::Discovery { heartbeat_ms: options.heartbeat_ms };
     if options.file {
-        print!("{}", file(discovery, options.octets, options.seconds));
+        print!("{}", file(discovery, options));
         return Ok(());
     }
     let mut rows: [(Arm, Vec<Row>); 2] = [discovery, Arm::Plain].map(|arm| (arm, Vec::new()));
@@ -119,7 +127,7 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
         for ((arm, rows), failed) in rows.iter_mut().zip(&mut failed) {
             check(interrupt)?;
             let kept = options.results.as_ref().map(|folder| folder.join(format!("{}-{run}", arm.name())));
-            let measured = once(&file(*arm, options.octets, options.seconds), kept.as_deref(), interrupt)?;
+            let measured = once(&file(*arm, options), kept.as_deref(), interrupt)?;
             if options.json {
                 println!("{}", value(*arm, run, measured.as_ref()));
             }
@@ -250,9 +258,24 @@ fn change(with: f64, without: f64) -> String {
 mod tests {
     use super::*;
 
+    fn options() -> Grid {
+        Grid {
+            runs: 1,
+            octets: 1000,
+            segment_octets: 4400,
+            lifetime_ms: 10_000,
+            heartbeat_ms: 3000,
+            seconds: 60,
+            plot: None,
+            results: None,
+            file: false,
+            json: false,
+        }
+    }
+
     #[test]
     fn the_topology_is_the_papers() {
-        let testbed = testbed(&file(Arm::Plain, 1000, 60)).unwrap();
+        let testbed = testbed(&file(Arm::Plain, &options())).unwrap();
         assert_eq!((testbed.nodes.len(), testbed.links.len()), (17, 20));
         let all = namely_testbed::devices(&testbed);
         assert_eq!(all.iter().filter(|device| device.node == "r2").count(), 8);

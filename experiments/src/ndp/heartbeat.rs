@@ -14,6 +14,7 @@ use serde_json::json;
 use super::arm::{Arm, GROUP, check, error, folder, testbed};
 use super::results::{Point, hellos};
 use super::{grid, plot};
+use crate::statistics;
 
 /// Options of `ndp heartbeat`.
 #[derive(Debug, Args)]
@@ -21,7 +22,10 @@ pub struct Heartbeat {
     /// Times between hellos, ms
     #[arg(long, value_delimiter = ',', default_value = "500,1000,2000,3000,5000,10000", value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub heartbeats_ms: Vec<u64>,
-    /// How long multicast packets are counted, seconds
+    /// How often multicast packets are counted, and then the router is started again
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// How long multicast packets are counted in each run, seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Also draw it into this file (SVG)
@@ -41,11 +45,15 @@ const MIDDLE: (&str, usize) = ("r5", 4);
 pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Error> {
     let mut points = Vec::new();
     for &heartbeat_ms in &options.heartbeats_ms {
-        let point = measure(heartbeat_ms, options.seconds, interrupt)?;
+        let point = measure(heartbeat_ms, options, interrupt)?;
         if options.json {
             println!(
                 "{}",
-                json!({"heartbeat_ms": heartbeat_ms, "heard_per_min": point.heard_per_min, "set_up_ms": point.set_up_ms})
+                json!({
+                    "heartbeat_ms": heartbeat_ms, "runs": options.runs, "heard_per_min": point.heard_per_min.0,
+                    "heard_per_min_half": point.heard_per_min.1, "set_up_ms": point.set_up_ms.0,
+                    "set_up_ms_half": point.set_up_ms.1,
+                })
             );
         }
         points.push(point);
@@ -56,32 +64,40 @@ pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Erro
     if !options.json {
         println!("machine: {}", Machine::read());
         println!(
-            "17 nodes at rest, {} s; set-up: of a router that was killed and started again\n",
-            options.seconds
+            "17 nodes at rest, {} s; set-up: of a router that was killed and started again; {} runs, mean±95 % confidence\n",
+            options.seconds, options.runs
         );
-        println!("T_h, ms  multicast Interests heard by a node a minute  set-up, ms");
+        println!("T_h, ms  multicast Interests heard by a node a minute    set-up, ms");
         for Point { heartbeat_ms, heard_per_min, set_up_ms } in &points {
-            println!("{heartbeat_ms:>7}  {heard_per_min:>44.1}  {set_up_ms:>10.0}");
+            let [heard, set_up] = [heard_per_min, set_up_ms].map(|measured| statistics::text(*measured));
+            println!("{heartbeat_ms:>7}  {heard:>44}  {set_up:>12}");
         }
     }
     Ok(())
 }
 
-fn measure(heartbeat_ms: u64, seconds: u64, interrupt: &Interrupt) -> Result<Point, Error> {
+fn measure(heartbeat_ms: u64, options: &Heartbeat, interrupt: &Interrupt) -> Result<Point, Error> {
     let folder = folder()?;
     let file = grid::topology(Arm::Discovery { heartbeat_ms });
     let mut lab = Lab::build(testbed(&file)?, folder.path(), interrupt).map_err(error)?;
     found(&lab, interrupt)?;
-    let before = heard(&lab)?;
-    let began = Instant::now();
-    interrupt.sleep(Duration::from_secs(seconds))?;
     let nodes = lab.testbed().nodes.len() as f64;
-    let heard_per_min = (heard(&lab)? - before) as f64 / nodes / began.elapsed().as_secs_f64() * 60.0;
-    lab.perform(Deed::Kill(MIDDLE.0)).map_err(error)?;
-    let started = Instant::now();
-    lab.perform(Deed::Start(MIDDLE.0)).map_err(error)?;
-    found(&lab, interrupt)?;
-    Ok(Point { heartbeat_ms, heard_per_min, set_up_ms: started.elapsed().as_secs_f64() * 1000.0 })
+    let (mut heard_per_min, mut set_up_ms) = (Vec::new(), Vec::new());
+    for _ in 0..options.runs {
+        let (before, began) = (heard(&lab)?, Instant::now());
+        interrupt.sleep(Duration::from_secs(options.seconds))?;
+        let of_node = (heard(&lab)? - before) as f64 / nodes;
+        heard_per_min.push(of_node / began.elapsed().as_secs_f64() * 60.0);
+    }
+    for _ in 0..options.runs {
+        lab.perform(Deed::Kill(MIDDLE.0)).map_err(error)?;
+        let started = Instant::now();
+        lab.perform(Deed::Start(MIDDLE.0)).map_err(error)?;
+        found(&lab, interrupt)?;
+        set_up_ms.push(started.elapsed().as_secs_f64() * 1000.0);
+    }
+    let [heard_per_min, set_up_ms] = [heard_per_min, set_up_ms].map(|samples| statistics::mean(&samples));
+    Ok(Point { heartbeat_ms, heard_per_min, set_up_ms })
 }
 
 /// Waits until each neighbour of the router in the middle has shown that it is there, for which it

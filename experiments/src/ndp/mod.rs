@@ -10,7 +10,6 @@ pub mod heartbeat;
 pub mod mtu;
 mod plot;
 mod results;
-mod statistics;
 
 use clap::Subcommand;
 use namely_bench::error::Error;

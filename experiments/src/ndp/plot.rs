@@ -9,7 +9,7 @@ use plotters::prelude::*;
 
 use super::arm::Arm;
 use super::results::{Case, METRICS, Point, Row};
-use super::statistics;
+use crate::statistics;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn StdError>>;
@@ -90,8 +90,8 @@ pub(super) fn grid(path: &Path, arms: &[(Arm, Vec<Row>); 2]) -> Result<(), Error
 pub(super) fn heartbeat(path: &Path, points: &[Point]) -> Result<(), Error> {
     type Panel = (&'static str, fn(&Point) -> f64);
     let panels: [Panel; 2] = [
-        ("multicast Interests heard a minute", |point| point.heard_per_min),
-        ("set-up, ms", |point| point.set_up_ms),
+        ("multicast Interests heard a minute", |point| point.heard_per_min.0),
+        ("set-up, ms", |point| point.set_up_ms.0),
     ];
     write(path, (900, 320), |area| {
         let longest = points.iter().map(|point| point.heartbeat_ms).max().unwrap_or(1) as f64 / 1000.0;

@@ -33,10 +33,10 @@ pub(super) struct Case {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) heartbeat_ms: u64,
-    /// Multicast Interests that a node heard a minute, at rest.
-    pub(super) heard_per_min: f64,
+    /// Multicast Interests that a node heard a minute, at rest: the mean, and half of its interval.
+    pub(super) heard_per_min: (f64, Option<f64>),
     /// From the start of a router that was killed until its four neighbours have faces again, ms.
-    pub(super) set_up_ms: f64,
+    pub(super) set_up_ms: (f64, Option<f64>),
 }
 
 /// The hellos of discovery that a router has heard, of its counters: no face counts them.

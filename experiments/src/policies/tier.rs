@@ -3,12 +3,13 @@
 //! The memory is a policy of the content store. The disk is the tier's log without octets: segments
 //! of one size, of which the oldest is thrown away whole, but for what was read since it was
 //! written, which is written again up to a quarter of a segment. A test compares it with the tier
-//! itself.
+//! itself. What is written is decided by the tier's own gate.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use namely_bench::error::Error;
 use namely_forwarder::{CsPolicy, PolicyModel};
+use namely_store::tier::{Admission, Gate};
 use serde_json::json;
 
 use super::traces::{REQUESTS, Trace};
@@ -26,44 +27,20 @@ const SEGMENTS: usize = 16;
 /// Of a segment that is thrown away a quarter may be written again.
 const REINSERTED_PART: usize = 4;
 
-/// What of the memory's leavings is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Admission {
-    /// What was asked for while it was in memory.
-    Hit,
-    /// That, and what had left the memory before, not long ago: the router has no such rule.
-    Again,
-    /// Everything.
-    All,
-}
-
-impl Admission {
-    fn name(self) -> &'static str {
-        match self {
-            Admission::Hit => "hit",
-            Admission::Again => "again",
-            Admission::All => "all",
-        }
+fn name(admission: Admission) -> &'static str {
+    match admission {
+        Admission::Hit => "hit",
+        Admission::Again => "again",
+        Admission::All => "all",
     }
 }
 
-/// What left the memory last and was not written: as many keys as the disk holds, or up to twice as
-/// many.
-#[derive(Debug, Default)]
-struct Ghosts {
-    young: HashSet<u32>,
-    old: HashSet<u32>,
-}
-
-impl Ghosts {
-    /// Whether `key` is among them; it is from now on.
-    fn saw(&mut self, key: u32, most: usize) -> bool {
-        let saw = self.old.contains(&key) || !self.young.insert(key);
-        if self.young.len() > most {
-            self.old = std::mem::take(&mut self.young);
-        }
-        saw
-    }
+/// What the tier's keyed hash of the name of a key would be.
+fn hash(key: u32) -> u64 {
+    let mut z = (u64::from(key) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// The tier's log over keys.
@@ -186,7 +163,8 @@ fn replay(
     keys: &[u32],
 ) -> Result<Outcome, Error> {
     let mut memory = PolicyModel::new(policy, packets_max).map_err(|e| Error::Usage(e.to_string()))?;
-    let (mut memory_hits, mut disk_hits, mut ghosts) = (0, 0, Ghosts::default());
+    let (mut memory_hits, mut disk_hits) = (0, 0);
+    let gate = Gate::new(admission, SEGMENTS * disk.segment_records);
     for key in keys {
         // What the disk answers is cached in memory like all that comes.
         if memory.request(*key) {
@@ -195,12 +173,7 @@ fn replay(
             disk_hits += 1;
         }
         let Some((key, was_asked)) = memory.left() else { continue };
-        let is_admitted = match admission {
-            Admission::Hit => was_asked,
-            Admission::Again => was_asked || ghosts.saw(key, SEGMENTS * disk.segment_records),
-            Admission::All => true,
-        };
-        if is_admitted {
+        if gate.admits(hash(key), was_asked) {
             disk.write(key);
         }
     }
@@ -220,7 +193,7 @@ pub(super) fn run(options: &Policies) -> Result<(), Error> {
         let keys = trace.keys(options.requests.unwrap_or(REQUESTS));
         for policy in POLICIES {
             for sizes in SIZES {
-                for admission in [Admission::Hit, Admission::Again, Admission::All] {
+                for admission in Admission::ALL {
                     let log = Log::new(sizes.1 / SEGMENTS);
                     let outcome = replay((policy, sizes.0), log, admission, &keys)?;
                     print(&row(options.json, (trace, policy, sizes, admission), &outcome))?;
@@ -236,7 +209,7 @@ fn row(
     (trace, policy, (memory, disk), admission): (Trace, CsPolicy, (usize, usize), Admission),
     outcome: &Outcome,
 ) -> String {
-    let (trace, policy, admission) = (trace.title(), policy.name(), admission.name());
+    let (trace, policy, admission) = (trace.title(), policy.name(), name(admission));
     let memory_hits = outcome.share(outcome.memory_hits);
     let (hits, written, amplification) = (outcome.hit_ratio(), outcome.written(), outcome.amplification());
     if is_json {
@@ -335,8 +308,7 @@ mod tests {
                 let of = |disk: usize, admission| {
                     replay((policy, 2_500), Log::new(disk / SEGMENTS), admission, &keys).unwrap()
                 };
-                let [hit, again, all] =
-                    [Admission::Hit, Admission::Again, Admission::All].map(|rule| of(25_000, rule));
+                let [hit, again, all] = Admission::ALL.map(|rule| of(25_000, rule));
                 let what = format!("{} {policy:?}: {hit:?} {again:?} {all:?}", trace.title());
                 assert_eq!(hit.memory_hits, all.memory_hits, "the memory does not know the disk: {what}");
                 assert!(hit.disk_hits > 0 && again.disk_hits > 0 && all.disk_hits > 0, "{what}");

@@ -5,10 +5,10 @@
 
 use namely_security::{HmacKey, Manifest, ManifestHash, Signer, sha256, sign_data};
 use namely_wire::mgmt::{
-    Block, ChannelStatus, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsInfo,
-    Dataset, EventRequest, FaceEventKind, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope,
-    FaceStatus, FibEntry, GeneralStatus, LinkType, NextHop, RibEntry, Route, RouteOrigin, Scope,
-    StrategyChoice, encode_blocks, status_code,
+    Block, ChannelStatus, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsInfo, CsList,
+    CsListQuery, CsPacket, Dataset, EventRequest, FaceEventKind, FaceEventNotification, FacePersistency,
+    FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType, NextHop, RibEntry, Route,
+    RouteOrigin, Scope, StrategyChoice, encode_blocks, status_code,
 };
 use namely_wire::rdr::{ListingEntry, Metadata, encode_listing, metadata_name};
 use namely_wire::tlv::Writer;
@@ -353,6 +353,8 @@ fn management() -> Group {
             .to_vec(),
         ),
         ("cs-disk", cs_disk().to_vec()),
+        ("cs-list", cs_list().to_vec()),
+        ("cs-list-query", ask(CsListQuery { prefix: name("/p"), from: 300 }.name(Scope::Localhost))),
         ("status", GeneralStatus { version: "namely".into(), start_ms: 1, ..Default::default() }.to_vec()),
         ("filter", filter.to_vec()),
         ("event", face_event().to_vec()),
@@ -362,6 +364,11 @@ fn management() -> Group {
         ("query", ask(filter.name(Scope::Localhost))),
         ("events", ask(EventRequest::name(Scope::Localhost, 7))),
     ]
+}
+
+fn cs_list() -> CsList {
+    let packet = CsPacket { name: name("/p/1"), octets: 300, fresh_ms: 70_000 };
+    CsList { next: Some(256), packets: vec![packet.clone(), packet] }
 }
 
 fn cs_disk() -> CsDiskStatus {

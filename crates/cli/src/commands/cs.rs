@@ -1,5 +1,6 @@
 //! `namely cs`: the content store, in memory and on disk.
 
+mod list;
 mod show;
 mod warm;
 
@@ -19,6 +20,8 @@ use crate::router::connect;
 pub enum Cs {
     /// Show capacity, contents and hits, in memory and on disk
     Info(show::Info),
+    /// List what is stored below a prefix, in memory or on disk
+    List(list::List),
     /// Change capacity, and what is admitted and served
     Config(Config),
     /// Erase what is stored below a prefix, in memory and on disk
@@ -36,6 +39,7 @@ impl Cs {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Cs::Info(c) => c.run(ctx),
+            Cs::List(c) => c.run(ctx),
             Cs::Config(c) => c.run(ctx),
             Cs::Erase(c) => c.run(ctx),
             Cs::Pin(c) => c.run(ctx),
@@ -66,8 +70,9 @@ pub struct Config {
     /// Most octets on disk, as in 20GiB (namely's router only, as all of its disk).
     #[arg(long, value_name = "SIZE", value_parser = parse_octets)]
     disk_octets_max: Option<u64>,
-    /// What is written to disk when it leaves memory: what was asked for again there, or all.
-    #[arg(long, value_name = "hit|all")]
+    /// What is written to disk when it leaves memory: what was asked for again there, that and what
+    /// comes again, or all.
+    #[arg(long, value_name = "hit|again|all")]
     disk_admission: Option<String>,
     /// Requests to the disk that pend from which on it is passed by.
     #[arg(long, value_name = "REQUESTS")]

@@ -40,17 +40,20 @@ pub enum Program {
 impl Completions {
     /// Prints the script.
     pub fn run(&self, _: &Context<'_>) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
+        // The generators panic where a pipe is closed.
+        let mut out: Vec<u8> = Vec::new();
         match self.program {
             Program::Namelyd => {
                 clap_complete::generate(self.shell, &mut namely_daemon::command(), "namelyd", &mut out);
             }
             Program::Namely => {
                 clap_complete::generate(self.shell, &mut Cli::command(), "namely", &mut out);
-                // A closed pipe is no failure.
-                let _ = writeln!(out, "{}", values_of(self.shell));
+                out.extend_from_slice(values_of(self.shell).as_bytes());
+                out.push(b'\n');
             }
         }
+        // A closed pipe is no failure.
+        let _ = std::io::stdout().lock().write_all(&out);
         Ok(())
     }
 }

@@ -167,7 +167,17 @@ fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::percentile;
+    use super::{interval, percentile};
+
+    #[test]
+    fn a_pause_is_in_ms_or_in_seconds_with_a_point_or_an_s() {
+        for (text, ms) in [("200", 200), ("0.2", 200), ("0.2s", 200), ("1s", 1000), ("5ms", 5), ("0", 0)] {
+            assert_eq!(interval(text), Ok(ms), "{text}");
+        }
+        for text in ["", "s", "-1", "0.2ms", "x"] {
+            assert!(interval(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn percentiles_are_of_the_nearest_rank() {

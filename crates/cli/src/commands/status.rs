@@ -76,7 +76,7 @@ impl Status {
             let cli = Cli::try_parse_from(["namely"].iter().chain(words));
             let cli = cli.map_err(|error| Failure::failed(error.to_string()))?;
             if !ctx.out.is_json() {
-                println!("\n{}", words.join(" "));
+                ctx.out.line(&format!("\n{}", words.join(" ")));
             }
             let part = Cli { global: ctx.global.clone(), ..cli };
             // Other routers than namely's do not tell all of it.

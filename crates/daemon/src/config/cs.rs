@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use namely_forwarder::{LABEL_MS_MAX, TierMarking};
 use namely_store::tier::{
-    EngineKind, Fairness, FilterKind, OCTETS_MAX, OCTETS_MIN, Options, PENDING_THRESHOLD, Slowness,
+    self, EngineKind, Fairness, FilterKind, OCTETS_MAX, OCTETS_MIN, Options, PENDING_THRESHOLD, Slowness,
     THREADS_MAX,
 };
 use serde::de::Error;
@@ -60,8 +61,10 @@ words! {
     /// What is written to disk when it leaves memory.
     Admission {
         /// What was asked for again while it was there.
-        #[default]
         Hit = "hit",
+        /// That, and what had left it before, not long ago.
+        #[default]
+        Again = "again",
         /// Everything.
         All = "all",
     }
@@ -101,6 +104,8 @@ words! {
         Cuckoo = "cuckoo",
         /// A counting Bloom filter.
         Bloom = "bloom",
+        /// Nothing: for experiments, the index is always looked at.
+        None = "none",
     }
 }
 
@@ -124,6 +129,26 @@ impl Marking {
             Marking::Lazy => TierMarking::Lazy,
             Marking::Threshold => TierMarking::Threshold,
             Marking::Never => TierMarking::Never,
+        }
+    }
+}
+
+impl Admission {
+    /// The same for the store.
+    pub(crate) fn of_tier(self) -> tier::Admission {
+        match self {
+            Admission::Hit => tier::Admission::Hit,
+            Admission::Again => tier::Admission::Again,
+            Admission::All => tier::Admission::All,
+        }
+    }
+
+    /// What the store says.
+    pub(crate) fn of(admission: tier::Admission) -> Self {
+        match admission {
+            tier::Admission::Hit => Admission::Hit,
+            tier::Admission::Again => Admission::Again,
+            tier::Admission::All => Admission::All,
         }
     }
 }
@@ -173,9 +198,14 @@ pub struct CsDisk {
     /// What stands before the index.
     #[serde(deserialize_with = "values::text")]
     pub filter: Filter,
-    /// For experiments: a disk that does so many requests a second.
-    #[serde(deserialize_with = "rate")]
-    pub slow: Option<u32>,
+    /// For experiments: a disk that does so many requests a second, or takes so much longer for
+    /// each.
+    #[serde(deserialize_with = "slow")]
+    pub slow: Slowness,
+    /// For experiments, and only for programs that host a router: the worker that asks the disk
+    /// waits for it. No file and no flag says so; `namelyd` never does.
+    #[serde(skip)]
+    pub blocks: bool,
 }
 
 impl Default for CsDisk {
@@ -192,7 +222,8 @@ impl Default for CsDisk {
             engine: Engine::default(),
             threads: 4,
             filter: Filter::default(),
-            slow: None,
+            slow: Slowness::default(),
+            blocks: false,
         }
     }
 }
@@ -206,8 +237,10 @@ impl CsDisk {
     /// The same for the store.
     pub(crate) fn options(&self) -> Options {
         Options {
+            admission: self.admission.of_tier(),
             pending_threshold: self.threshold,
             engine: match self.engine {
+                _ if self.blocks => EngineKind::Inline,
                 Engine::Auto => EngineKind::Auto,
                 Engine::Uring => EngineKind::Uring,
                 Engine::Threads => EngineKind::Threads(self.threads),
@@ -216,9 +249,10 @@ impl CsDisk {
             filter: match self.filter {
                 Filter::Cuckoo => FilterKind::Cuckoo,
                 Filter::Bloom => FilterKind::CountingBloom,
+                Filter::None => FilterKind::None,
             },
             read_ahead: self.read_ahead,
-            slowness: Slowness { requests_per_s: self.slow.unwrap_or(0), ..Slowness::default() },
+            slowness: self.slow,
             ..Options::new(self.octets_max)
         }
     }
@@ -259,12 +293,33 @@ fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
     }
 }
 
-/// Reads `"4.7k/s"` or `"414/s"`: requests a second.
-fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+/// Longest time that `slow` takes for each request.
+const SLOW_MAX: Duration = Duration::from_secs(10);
+
+/// Reads `"4.7k/s"` or `"414/s"`, requests a second one after the other, or `"193us"` or `"9ms"`,
+/// how much longer each takes.
+fn slow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Slowness, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let refuse = || D::Error::custom(format!("`{text}` is no rate: write \"414/s\" or \"4.7k/s\""));
-    let number = text.strip_suffix("/s").ok_or_else(refuse)?;
-    let (number, factor) = number.strip_suffix('k').map_or((number, 1.0), |thousands| (thousands, 1e3));
-    let rate = number.parse::<f64>().ok().map(|number| (number * factor).round());
-    rate.filter(|rate| (1.0..=1e9).contains(rate)).map(|rate| Some(rate as u32)).ok_or_else(refuse)
+    let number = |unit: &str, factor: f64| {
+        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
+        Some(number * factor)
+    };
+    let rate = number("k/s", 1e3).or_else(|| number("/s", 1.0));
+    let slowness = match rate {
+        Some(rate) => {
+            let rate = Some(rate.round()).filter(|rate| (1.0..=1e9).contains(rate));
+            rate.map(|rate| Slowness { requests_per_s: rate as u32, ..Slowness::default() })
+        }
+        None => {
+            let micros = number("us", 1.0).or_else(|| number("ms", 1e3));
+            let delay = micros.filter(|micros| (1.0..=SLOW_MAX.as_micros() as f64).contains(micros));
+            delay.map(|micros| Slowness {
+                delay: Duration::from_nanos((micros * 1e3) as u64),
+                ..Slowness::default()
+            })
+        }
+    };
+    slowness.ok_or_else(|| {
+        D::Error::custom(format!("`{text}` is no disk: write \"414/s\", \"4.7k/s\", \"193us\" or \"9ms\""))
+    })
 }

@@ -135,9 +135,7 @@ impl Config {
         );
         let tables = self.tables.restart_needed(&new.tables);
         let discovery = changed_keys!(
-            self.discovery, new.discovery, "discovery":
-            enabled, heartbeat_ms, mtu_octets_min, neighbours_max, neighbours_total_max,
-            quarantine_faults, quarantine_s, prefixes, accept, open,
+            self.discovery, new.discovery, "discovery": enabled, key_chain,
         );
         let disk = self.cs.disk.restart_needed(&new.cs.disk);
         faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery).collect()

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use namely_wire::{FaceUri, Name};
 
@@ -283,6 +284,16 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[cs.disk]", "threads", "7"),
     ("[cs.disk]", "filter", "\"bloom\""),
     ("[cs.disk]", "slow", "\"414/s\""),
+    ("[discovery]", "enabled", "false"),
+    ("[discovery]", "heartbeat_ms", "500"),
+    ("[discovery]", "mtu_octets_min", "100"),
+    ("[discovery]", "neighbours_max", "7"),
+    ("[discovery]", "neighbours_total_max", "7"),
+    ("[discovery]", "quarantine_faults", "7"),
+    ("[discovery]", "quarantine_s", "7"),
+    ("[discovery]", "prefixes", "[\"/a\"]"),
+    ("[discovery]", "open", "true"),
+    ("[discovery]", "key_chain", "\"/x\""),
     ("[process]", "user", "\"somebody\""),
     ("[process]", "core_dumps", "true"),
     ("[process]", "confine_files", "false"),
@@ -379,11 +390,17 @@ fn limits_of_links_are_held_to_what_is_possible() {
 }
 
 #[test]
-fn a_disk_that_is_slowed_for_an_experiment_has_its_rate_in_requests_a_second() {
+fn a_disk_that_is_slowed_for_an_experiment_has_a_rate_or_a_time_for_each_request() {
+    let slow =
+        |text: &str| parse(&format!("[cs.disk]\nslow = \"{text}\"\n")).map(|config| config.cs.disk.slow);
     for (text, rate) in [("414/s", 414), ("4.7k/s", 4700), ("1/s", 1)] {
-        let config = parse(&format!("[cs.disk]\nslow = \"{text}\"\n")).unwrap();
-        assert_eq!(config.cs.disk.slow, Some(rate), "{text}");
+        assert_eq!(slow(text).unwrap().requests_per_s, rate, "{text}");
     }
+    for (text, micros) in [("193us", 193), ("1.5ms", 1500), ("1us", 1), ("10000ms", 10_000_000)] {
+        assert_eq!(slow(text).unwrap().delay, Duration::from_micros(micros), "{text}");
+    }
+    assert!(["0us", "10001ms", "4s"].iter().all(|text| slow(text).is_err()));
+    assert!(!parse("[cs.disk]\n").unwrap().cs.disk.blocks && parse("[cs.disk]\nblocks = true\n").is_err());
     assert_eq!(parse("[cs.disk]\nthreads = 64\n").unwrap().cs.disk.threads, 64);
     assert!(parse("[cs.disk]\nthreads = 0\n").unwrap_err().contains("1 to 64"));
 }

@@ -1,10 +1,11 @@
 //! Memory that load has left behind: what a second has shown to be spare goes back to the system,
-//! for as long as packets pass and once more when they do no longer. A router with nothing to do
-//! does nothing.
+//! for as long as packets pass and twice more when they do no longer: workers that sleep by then
+//! are woken in between, so that they give back what they have. A router with nothing to do does
+//! nothing.
 
 use namely_host::give_back_memory;
 
-use crate::dataplane::give_back_spares;
+use crate::dataplane::{give_back_spares, share_spares};
 
 /// How often it is looked for, ns.
 const PAUSE_NS: u64 = 1_000_000_000;
@@ -18,6 +19,8 @@ const ROUNDS: u32 = 3;
 pub(super) struct Leftovers {
     due_ns: Option<u64>,
     packets: u64,
+    /// Packets had passed when it was last looked.
+    was_busy: bool,
     round: u32,
 }
 
@@ -27,21 +30,31 @@ impl Leftovers {
         self.due_ns.get_or_insert(now_ns.saturating_add(PAUSE_NS));
     }
 
-    /// Gives back what is due; `packets` says how many have passed ever. Returns when to be called
-    /// again, ns.
-    pub(super) fn tick(&mut self, now_ns: u64, packets: impl FnOnce() -> u64) -> Option<u64> {
+    /// Gives back what is due; `packets` says how many have passed ever, and `wake` wakes all
+    /// workers. Returns when to be called again, ns.
+    pub(super) fn tick(
+        &mut self,
+        now_ns: u64,
+        packets: impl FnOnce() -> u64,
+        wake: impl FnOnce(),
+    ) -> Option<u64> {
         let due_ns = self.due_ns?;
         if due_ns > now_ns {
             return self.due_ns;
         }
         let packets = packets();
         let is_busy = std::mem::replace(&mut self.packets, packets) != packets;
+        let was_busy = std::mem::replace(&mut self.was_busy, is_busy);
         self.round = self.round.wrapping_add(1);
+        share_spares();
         give_back_spares();
         if !is_busy || self.round.is_multiple_of(ROUNDS) {
             give_back_memory();
         }
-        self.due_ns = is_busy.then(|| now_ns.saturating_add(PAUSE_NS));
+        if was_busy && !is_busy {
+            wake();
+        }
+        self.due_ns = (is_busy || was_busy).then(|| now_ns.saturating_add(PAUSE_NS));
         self.due_ns
     }
 }
@@ -51,16 +64,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_for_as_long_as_packets_pass_and_once_more() {
-        let mut leftovers = Leftovers::default();
-        assert_eq!(leftovers.tick(5, || 1), None, "nothing happened");
+    fn it_is_looked_for_as_long_as_packets_pass_and_twice_more() {
+        let (mut leftovers, mut woken) = (Leftovers::default(), 0);
+        let mut tick = |leftovers: &mut Leftovers, now_ns, packets| {
+            (leftovers.tick(now_ns, || packets, || woken += 1), woken)
+        };
+        assert_eq!(tick(&mut leftovers, 5, 1), (None, 0), "nothing happened");
         leftovers.note(10);
         leftovers.note(20);
-        let first_ns = 10 + PAUSE_NS;
-        assert_eq!(leftovers.tick(first_ns - 1, || 1), Some(first_ns));
-        assert_eq!(leftovers.tick(first_ns, || 1), Some(first_ns + PAUSE_NS));
-        assert_eq!(leftovers.tick(first_ns + PAUSE_NS, || 2), Some(first_ns + 2 * PAUSE_NS));
-        assert_eq!(leftovers.tick(first_ns + 2 * PAUSE_NS, || 2), None);
-        assert_eq!(leftovers.tick(u64::MAX, || 3), None, "until something happens again");
+        let at = |n: u64| 10 + n * PAUSE_NS;
+        assert_eq!(tick(&mut leftovers, at(1) - 1, 1), (Some(at(1)), 0));
+        assert_eq!(tick(&mut leftovers, at(1), 1), (Some(at(2)), 0));
+        assert_eq!(tick(&mut leftovers, at(2), 2), (Some(at(3)), 0));
+        assert_eq!(tick(&mut leftovers, at(3), 2), (Some(at(4)), 1), "no packets: workers may sleep");
+        assert_eq!(tick(&mut leftovers, at(4), 2), (None, 1));
+        assert_eq!(tick(&mut leftovers, u64::MAX, 3), (None, 1), "until something happens again");
     }
 }

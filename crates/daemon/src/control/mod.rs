@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
 use namely_host::clock;
-use namely_mgmt::{Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
+use namely_mgmt::{Announced, Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus, RouteOrigin};
 use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
 use self::face_maker::FaceMaker;
@@ -57,8 +57,8 @@ struct Links {
 
 /// Something that another thread wants of the control thread.
 pub(crate) enum Order {
-    /// Switch to this configuration and policy.
-    Reload(Box<Config>, Policy),
+    /// Switch to this configuration, with its policy and what it says of neighbours.
+    Reload(Box<Config>, Policy, Box<namely_discovery::Config>),
     /// A face for management or a neighbour was made.
     Made(Asker, Result<FaceStatus, CreateFaceError>),
     /// Confirm that the control thread and the data plane are well.
@@ -183,10 +183,15 @@ impl ControlThread {
             let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
             maker.make(spec, move |made| sender.send(Order::Made(asker, made)))
         });
-        let leftovers_ns = self.leftovers.tick(now_ns, || {
+        let (have_gone, states_ns) = self.management.forget_states(now_ns);
+        if have_gone {
+            self.leftovers.note(now_ns);
+        }
+        let packets = || {
             let packets = self.core.counters().packets;
             packets.in_interests.wrapping_add(packets.in_data)
-        });
+        };
+        let leftovers_ns = self.leftovers.tick(now_ns, packets, || self.plane.wake_workers());
         let (origins, tables) = (&self.config.readvertise.origins, &*self.core);
         let later_ns = self.readvertiser.tick(origins, tables, now(), |command| {
             self.plane.inject(command, LpHeaders::default());
@@ -197,6 +202,7 @@ impl ControlThread {
         next_ns
             .into_iter()
             .chain(leftovers_ns)
+            .chain(states_ns)
             .chain(later_ns)
             .min()
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
@@ -255,27 +261,27 @@ impl ControlThread {
         }
     }
 
-    /// Data has shown a route: to the prefix of an announcement that is believed, else to its
-    /// object. What finds no room is shown again by later Data.
-    fn learn(&mut self, shown: &Shown) {
-        let (now, face) = (now(), shown.face);
-        let is_announced = !shown.announcement.is_empty();
-        let announced =
-            is_announced.then(|| self.management.shown(&shown.announcement, &shown.object, now)).flatten();
-        let prefix = announced.as_ref().map_or(&shown.object, |announced| &announced.prefix);
-        let learned = match &announced {
-            Some(announced) => self.core.learn_announced(prefix, face, announced.lifetime_ms, now.ns),
-            None => self.core.learn(prefix, face, now.ns),
-        };
-        match learned {
-            Ok(()) => {
-                tracing::debug!(%prefix, face = face.0, "a route was learned");
-                self.plane.refresh_timers();
-                if let Some(links) = &self.links {
-                    links.orders.learned(face);
+    /// Data has shown a route to its object, which its worker has entered. An announcement that is
+    /// believed makes that a route to a whole prefix. What finds no room is shown again by later
+    /// Data.
+    fn learn(&mut self, Shown { face, object, announcement }: &Shown) {
+        let (now, face) = (now(), *face);
+        tracing::debug!(%object, face = face.0, "a route was learned");
+        let is_announced = !announcement.is_empty();
+        let announced = is_announced.then(|| self.management.shown(announcement, object, now)).flatten();
+        if let Some(Announced { prefix, lifetime_ms }) = announced {
+            match self.core.learn_announced(&prefix, face, lifetime_ms, now.ns) {
+                // One route is enough.
+                Ok(()) if prefix != *object => {
+                    self.core.rib_unregister(object, face, RouteOrigin::PREFIX_ANNOUNCEMENT);
                 }
+                Ok(()) => {}
+                Err(error) => tracing::debug!(%prefix, face = face.0, "no route was learned: {error}"),
             }
-            Err(error) => tracing::debug!(%prefix, face = face.0, "no route was learned: {error}"),
+            self.plane.refresh_timers();
+        }
+        if let Some(links) = &self.links {
+            links.orders.learned(face);
         }
     }
 
@@ -284,7 +290,12 @@ impl ControlThread {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
-                Order::Reload(config, policy) => self.reload(*config, policy),
+                Order::Reload(config, policy, neighbours) => {
+                    self.reload(*config, policy);
+                    if let Some(links) = &self.links {
+                        links.orders.configure(*neighbours);
+                    }
+                }
                 Order::Answer(answer) => {
                     self.plane.answers();
                     // Whoever asked may have stopped waiting.

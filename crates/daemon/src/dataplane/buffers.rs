@@ -185,6 +185,11 @@ impl Chunk {
         !self.free.is_empty() || (self.touched + 1) * self.stride <= self.octets
     }
 
+    /// Octets of the buffers that came back.
+    pub(super) fn octets_free(&self) -> usize {
+        self.free.len() * self.stride
+    }
+
     /// Returns true if all of its buffers are here.
     pub(super) fn is_unused(&self) -> bool {
         self.free.len() == self.touched

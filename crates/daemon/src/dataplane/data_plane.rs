@@ -12,7 +12,7 @@ use namely_io::{EventLoop, OpenError, OwnerError, PortStatus, Workers};
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_wire::mgmt::{Counter, FaceStatus};
-use namely_wire::{FaceUri, LpHeaders};
+use namely_wire::{FaceUri, LpHeaders, Name};
 use parking_lot::Mutex;
 
 use super::command::{Command, Reply};
@@ -218,6 +218,13 @@ impl DataPlane {
         self.workers.send(LISTENING, Command::RefreshTimers);
     }
 
+    /// Has every worker take a turn, in which it shares its spare buffers; waits for none.
+    pub(crate) fn wake_workers(&self) {
+        (0..self.workers.count()).for_each(|index| {
+            self.workers.send(index, Command::RefreshTimers);
+        });
+    }
+
     /// Returns true if every worker answers. Waits for the slowest.
     pub fn answers(&self) -> bool {
         (0..self.workers.count()).all(|index| self.call(index, Command::Answer).is_some())
@@ -318,6 +325,10 @@ impl Faces for DataPlane {
         // What tables hold of it is swept in turns.
         self.refresh_timers();
         Ok(())
+    }
+
+    fn announce(&self, face: FaceId, prefix: &Name, announcement: Option<(&[u8], u64)>) {
+        self.shared.announce(face, prefix, announcement);
     }
 
     fn channels(&self) -> Vec<FaceUri> {

@@ -1,16 +1,20 @@
 //! The content store's disk as a worker has it: what the forwarder asks goes to the store, and what
-//! the store has read comes back here. No worker waits for it.
+//! the store has read comes back here. No worker of `namelyd` waits for it; one of an experiment
+//! that hosts a router can ([`CsDisk::blocks`](crate::config::CsDisk::blocks)).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use namely_forwarder::{
     Completion, FaceId, Learned, Leaving, Outgoing, Output, Ticket, TierAnswer, TierWrite, Wanted,
 };
+use namely_host::shares::Holder;
 use namely_host::{Waker, clock};
 use namely_store::tier::{Asked, Bypass, Caller, Outcome, ReadId, StoredData, Written};
-use namely_wire::DataView;
+use namely_wire::{DataView, NameRef};
 
+use super::times::{Path, TIMED_NS, Times};
 use super::{Core, Packet};
 use crate::disk::Disk;
 
@@ -22,17 +26,35 @@ const MS_NS: u64 = 1_000_000;
 pub(super) struct DiskPort {
     disk: Arc<Disk>,
     caller: Caller,
+    times: Arc<Times>,
+    /// When each read began that is not over, ns, by its ticket: as many as pend at most.
+    reading: HashMap<u64, u64>,
+    /// From then on a batch is timed again, ns.
+    timed_from_ns: u64,
 }
 
 impl DiskPort {
     /// `waker` makes the worker call [`DiskPort::completed`].
     pub(super) fn new(disk: Arc<Disk>, waker: Waker) -> Self {
-        DiskPort { caller: disk.tier.caller_of(waker), disk }
+        let (caller, times) = (disk.tier.caller_of(waker), disk.times.add());
+        DiskPort { caller, disk, times, reading: HashMap::new(), timed_from_ns: 0 }
+    }
+
+    /// When the batch began that is about to be forwarded, if it is one that is timed.
+    fn begin_timing(&mut self, now_ns: u64) -> Option<u64> {
+        if now_ns < self.timed_from_ns {
+            return None;
+        }
+        self.timed_from_ns = now_ns + TIMED_NS;
+        Some(clock::monotonic_ns())
     }
 
     /// A read that is over, for [`namely_forwarder::Forwarder::tier_completed`].
     pub(super) fn completed(&mut self, now_ns: u64) -> Option<(Ticket, Completion<Packet>)> {
         let read = self.caller.completed()?;
+        if let (Some(begun_ns), Outcome::Found(_)) = (self.reading.remove(&read.id.0), &read.outcome) {
+            self.times.record(Path::Disk, now_ns.saturating_sub(begun_ns));
+        }
         let completion = match read.outcome {
             Outcome::Found(data) => found(&data, now_ns, self.caller.is_busy()),
             Outcome::Absent => Completion::Absent,
@@ -41,24 +63,36 @@ impl DiskPort {
         Some((Ticket::from_bits(read.id.0), completion))
     }
 
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    fn read(&mut self, wanted: &Wanted<'_>, holder: Holder, now_ns: u64) -> TierAnswer {
         let fresh_at_ms = wanted.must_be_fresh.then(clock::unix_ms);
         let bypass = if wanted.may_bypass { Bypass::Possible } else { Bypass::Impossible };
         let id = ReadId(wanted.ticket.to_bits());
-        match self.caller.read(id, wanted.name, fresh_at_ms, bypass) {
+        let asked = self.caller.read_for(holder, id, wanted.name, fresh_at_ms, bypass);
+        if self.disk.blocks {
+            self.disk.tier.turn();
+        }
+        match asked {
             Asked::Absent => TierAnswer::Absent,
             Asked::Busy => TierAnswer::Busy,
-            Asked::Reading => TierAnswer::Reading,
+            Asked::Reading => {
+                self.reading.insert(id.0, now_ns);
+                TierAnswer::Reading
+            }
         }
     }
 
     fn write(&self, leaving: &Leaving<Packet>, now_ns: u64) -> TierWrite {
         let Ok(data) = DataView::parse(&leaving.packet) else { return TierWrite::Refused };
-        if !self.disk.admits(data.name, leaving.was_asked_for) {
+        if !self.disk.tier.admits(data.name, leaving.was_asked_for) {
             return TierWrite::Refused;
         }
         let fresh_ms = leaving.fresh_until_ns.saturating_sub(now_ns) / MS_NS;
-        match self.caller.write(data.name, &leaving.packet, clock::unix_ms().saturating_add(fresh_ms)) {
+        let expires_ms = clock::unix_ms().saturating_add(fresh_ms);
+        let written = self.caller.write(data.name, &leaving.packet, expires_ms);
+        if self.disk.blocks {
+            self.disk.tier.turn();
+        }
+        match written {
             Written::Taken => TierWrite::Taken,
             Written::Busy => TierWrite::Busy,
             Written::Known => TierWrite::Refused,
@@ -77,19 +111,55 @@ fn found(data: &StoredData, now_ns: u64, is_busy: bool) -> Completion<Packet> {
     Completion::Found { packet: Packet::from(data.packet()), fresh_until_ns, is_busy }
 }
 
-/// Takes what the forwarder sends as `sink` does, of a router whose content store has a disk.
-pub(super) struct WithDisk<'a, S> {
-    pub(super) sink: S,
-    pub(super) disk: &'a mut DiskPort,
-    pub(super) now_ns: u64,
+/// Who knows for whom a face asks.
+pub(super) trait Holders {
+    /// The holder of a face; the router itself for one that is no more.
+    fn holder(&mut self, face: FaceId) -> Holder;
 }
 
-impl<S: Output<Packet>> Output<Packet> for WithDisk<'_, S> {
+/// Takes what the forwarder sends as `sink` does, of a router whose content store has a disk.
+pub(super) struct WithDisk<'a, S> {
+    sink: S,
+    disk: &'a mut DiskPort,
+    now_ns: u64,
+    /// When the packet began that is being forwarded, if it is timed.
+    pub(super) timed_ns: Option<u64>,
+    /// The path that it takes and that ends when it is sent.
+    path: Option<Path>,
+}
+
+impl<'a, S> WithDisk<'a, S> {
+    pub(super) fn new(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
+        WithDisk { sink, disk, now_ns, timed_ns: None, path: None }
+    }
+
+    /// For a batch that begins now, whose packets are timed if it is time for that.
+    pub(super) fn timed(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
+        let timed_ns = disk.begin_timing(now_ns);
+        WithDisk { timed_ns, ..WithDisk::new(sink, disk, now_ns) }
+    }
+
+    /// The packet that was timed is over, and the next one begins.
+    #[cold]
+    fn end_packet(&mut self, begun_ns: u64, path: Option<Path>) {
+        let now_ns = clock::monotonic_ns();
+        if let Some(path) = path {
+            self.disk.times.record(path, now_ns.saturating_sub(begun_ns));
+        }
+        self.timed_ns = Some(now_ns);
+    }
+}
+
+impl<S: Output<Packet> + Holders> Output<Packet> for WithDisk<'_, S> {
     const HAS_TIER: bool = true;
 
     #[inline]
     fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
         self.sink.send(id, outgoing);
+        if let Some(begun_ns) = self.timed_ns {
+            let path = self.path.take();
+            self.end_packet(begun_ns, path);
+        }
     }
 
     #[cold]
@@ -97,8 +167,26 @@ impl<S: Output<Packet>> Output<Packet> for WithDisk<'_, S> {
         self.sink.learned(learned);
     }
 
+    fn answers_from_memory(&mut self) {
+        self.path = Some(Path::Memory);
+    }
+
+    #[cold]
+    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
+        self.sink.offered(face, data, packet);
+    }
+
     fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        self.disk.read(wanted)
+        let answer = self.disk.read(wanted, self.sink.holder(wanted.face), self.now_ns);
+        self.path = match answer {
+            TierAnswer::Absent => Some(Path::Absent),
+            TierAnswer::Busy => Some(Path::Busy),
+            TierAnswer::Reading | TierAnswer::NoTier => None,
+        };
+        if let (Some(begun_ns), TierAnswer::Reading) = (self.timed_ns, answer) {
+            self.end_packet(begun_ns, Some(Path::Issue));
+        }
+        answer
     }
 
     fn tier_is_busy(&self) -> bool {
@@ -113,14 +201,29 @@ impl<S: Output<Packet>> Output<Packet> for WithDisk<'_, S> {
 /// Data that is offered to the disk before it is waited for, when the router ends.
 const SPILLED_AT_ONCE: usize = 256;
 
+/// What the forwarder sends goes nowhere, and nobody asks.
+struct Nobody(Vec<(FaceId, Outgoing<Packet>)>);
+
+impl Output<Packet> for Nobody {
+    fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
+        self.0.send(id, outgoing);
+    }
+}
+
+impl Holders for Nobody {
+    fn holder(&mut self, _: FaceId) -> Holder {
+        Holder::Root
+    }
+}
+
 /// Offers what is in memory to the disk, as far as it takes that within `time`: for a router that
 /// ends.
 pub(crate) fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
     let end = Instant::now() + time;
     let Ok(waker) = Waker::new() else { return };
     let mut port = DiskPort::new(disk.clone(), waker);
-    let (sink, now_ns) = (Vec::new(), clock::monotonic_ns());
-    let mut out = WithDisk { sink, disk: &mut port, now_ns };
+    let (sink, now_ns) = (Nobody(Vec::new()), clock::monotonic_ns());
+    let mut out = WithDisk::new(sink, &mut port, now_ns);
     let mut spilled = 0;
     while Instant::now() < end {
         match core.cs_spill(SPILLED_AT_ONCE, &mut out) {

@@ -18,11 +18,13 @@ mod disk;
 mod dispatcher;
 mod inbox;
 mod listen;
+mod offers;
 mod options;
 mod packet;
 mod shared;
 mod status;
 mod tap;
+mod times;
 mod worker;
 
 pub use data_plane::{DataPlane, StartError};
@@ -36,9 +38,10 @@ pub use inbox::{
 pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
-pub(crate) use packet::give_back_spares;
 pub use packet::{Packet, buffers_made};
+pub(crate) use packet::{give_back_spares, share_spares};
 pub(crate) use tap::{Overheard, Tap, TapLink};
+pub(crate) use times::AllTimes;
 
 /// The forwarding core in this home.
 pub type Core = namely_forwarder::Forwarder<Packet, namely_host::CoreLock>;

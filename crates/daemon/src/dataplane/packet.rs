@@ -5,14 +5,16 @@
 //! back from a worker that only sends to one that only receives, at the cost of one lock for
 //! [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds no room goes back to its
 //! [`Chunk`], and what finds no buffer takes one from there. What nobody needed for a while goes
-//! back to the chunks ([`give_back_spares`]), and they to the system.
+//! back to the chunks ([`give_back_spares`]), and they to the system. Where much of the chunks is
+//! free then, the threads' own spare buffers follow ([`share_spares`]): each of them could be the
+//! one that keeps a chunk from going.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use namely_forwarder::PacketBuf;
 use namely_host::clock::thread_cpu_ns;
@@ -42,6 +44,10 @@ const TAKEN_AT_ONCE: usize = 8;
 /// Octets of spare buffers of one size that the depot holds at most.
 const DEPOT_OCTETS_MAX: usize = 16 << 20;
 
+/// Octets that may be free in the chunks of a size before threads give back all that they have of
+/// it: what is taken anew comes from the first chunks, so that the others become free.
+const SPARSE_OCTETS: usize = CHUNK_OCTETS_MAX / 4;
+
 /// A packet as the router keeps it: the one copy that it makes of what arrived. Clones share the
 /// octets.
 #[derive(Clone)]
@@ -69,6 +75,8 @@ type Magazine = Vec<OwnedBuffer>;
 struct Reserve {
     loaded: Magazine,
     previous: Magazine,
+    /// What of [`RECALLS`] was followed.
+    recalls: u32,
 }
 
 /// What all threads share of one size.
@@ -85,6 +93,9 @@ struct Depot {
 }
 
 static DEPOTS: [Mutex<Depot>; SIZES.len()] = [const { Mutex::new(Depot::new()) }; SIZES.len()];
+
+/// How often all threads were asked for their spare buffers of each size.
+static RECALLS: [AtomicU32; SIZES.len()] = [const { AtomicU32::new(0) }; SIZES.len()];
 
 /// Buffers that came from chunks.
 static BUFFERS_MADE: AtomicU64 = AtomicU64::new(0);
@@ -136,16 +147,24 @@ const MAGAZINES_GIVEN_BACK: usize = 4;
 /// Gives back the spare buffers that nobody needed since this was last called. For a thread that
 /// nobody waits for, every second or so.
 pub(crate) fn give_back_spares() {
-    for depot in &DEPOTS {
+    for (depot, recalls) in DEPOTS.iter().zip(&RECALLS) {
         while depot.lock().give_back_spares(MAGAZINES_GIVEN_BACK) {}
+        if depot.lock().is_sparse() {
+            // Relaxed: a thread that sees it later follows it later.
+            recalls.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
-/// Lets other threads have the spare buffers of this one, but a magazine of each size.
-pub(super) fn share_spares() {
+/// Lets other threads have the spare buffers of this one, but a magazine of each size; and gives
+/// back all of a size whose chunks hold much that is free.
+pub(crate) fn share_spares() {
     RESERVE.with(|spares| {
         for (class, reserve) in spares.borrow_mut().iter_mut().enumerate() {
-            if !reserve.previous.is_empty() {
+            let recalls = RECALLS[class].load(Ordering::Relaxed);
+            if mem::replace(&mut reserve.recalls, recalls) != recalls {
+                reserve.give_back_all(class);
+            } else if !reserve.previous.is_empty() {
                 let spare = mem::take(&mut reserve.previous);
                 reserve.previous = DEPOTS[class].lock().exchange(class, spare);
             }
@@ -237,6 +256,11 @@ impl Depot {
         }
     }
 
+    /// Returns true if much of the chunks is free, so that fewer of them would do.
+    fn is_sparse(&self) -> bool {
+        self.chunks.iter().flatten().map(Chunk::octets_free).sum::<usize>() > SPARSE_OCTETS
+    }
+
     /// Where there were magazines all the time since this was last called, gives back all that are
     /// there, at most so many at once: which of them are in the way of a chunk's going is not
     /// known, and what is needed again comes from the first chunks. Small chunks that have all of
@@ -297,6 +321,18 @@ impl Reserve {
             self.loaded = DEPOTS[class].lock().exchange(class, mem::take(&mut self.loaded));
         }
         self.loaded.push(buffer);
+    }
+}
+
+impl Reserve {
+    /// Gives all spare buffers back to their chunks.
+    fn give_back_all(&mut self, class: usize) {
+        for magazine in [&mut self.loaded, &mut self.previous] {
+            if !magazine.is_empty() {
+                let mut depot = DEPOTS[class].lock();
+                magazine.drain(..).for_each(|spare| depot.give_back(spare));
+            }
+        }
     }
 }
 
@@ -519,6 +555,45 @@ mod tests {
         assert_eq!(DEPOTS[class].lock().full.len(), max, "one magazine more goes back to the chunks");
         assert!(chunks() < chunks_before, "and chunks that have all buffers go back to the system");
         drop(packets(100));
+    }
+
+    #[test]
+    fn spare_buffers_that_threads_keep_hold_no_chunks_from_going() {
+        let _alone = DEPOTS_TESTED.lock();
+        // A size that no other test uses.
+        let (size, class) = (2600, class_of(2600));
+        let chunks = || DEPOTS[class].lock().chunks.iter().flatten().count();
+        let packets = |count: usize| -> Vec<Packet> {
+            (0..count).map(|_| Packet::filled(size, |room| room.fill(1))).collect()
+        };
+        let held = packets(10_000);
+        let most = chunks();
+        assert!(most >= 10, "{most}");
+        // The last that a thread drops, which it keeps, are from every chunk.
+        let (last, first) = held.into_iter().enumerate().partition::<Vec<_>, _>(|(n, _)| n % 100 == 0);
+        let (share, told) = std::sync::mpsc::channel::<()>();
+        let (dropped, is_dropped) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            drop((first, last));
+            dropped.send(()).unwrap();
+            told.iter().for_each(|()| {
+                share_spares();
+                dropped.send(()).unwrap();
+            });
+        });
+        is_dropped.recv().unwrap();
+        (0..3).for_each(|_| give_back_spares());
+        let kept = chunks();
+        assert!(kept > most / 2, "{kept} chunks are held by the buffers that the thread keeps");
+        for _ in 0..2 {
+            share.send(()).unwrap();
+            is_dropped.recv().unwrap();
+            share_spares();
+            give_back_spares();
+        }
+        drop(share);
+        other.join().unwrap();
+        assert!(chunks() <= 2, "{} of {most} chunks stay", chunks());
     }
 
     #[test]

@@ -9,14 +9,15 @@ use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId, Learned};
 use namely_io::{FaceTag, PortStatus, Reach};
 use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender};
 use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
-use namely_wire::FaceUri;
 use namely_wire::mgmt::{
     FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,
 };
+use namely_wire::{FaceUri, Name, NameRef};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::dispatcher::Queue;
 use super::inbox::{ControlPacket, Full, Outbox};
+use super::offers::Offers;
 use super::tap::Tap;
 use super::{Core, DataPlaneOptions, Packet, status};
 
@@ -41,6 +42,8 @@ pub(super) struct DataPlaneShared {
     pub(super) queues: Vec<Queue>,
     /// Where packets about neighbours go.
     pub(super) tap: OnceLock<Arc<Tap>>,
+    /// What applications have announced.
+    offers: Mutex<Offers>,
     /// Drops of faces that are gone, and of peers that got none.
     retired_drops: Mutex<DropCounters>,
 }
@@ -84,6 +87,7 @@ impl DataPlaneShared {
             expiry: Mutex::default(),
             queues,
             tap: OnceLock::new(),
+            offers: Mutex::default(),
             retired_drops: Mutex::default(),
         })
     }
@@ -170,6 +174,7 @@ impl DataPlaneShared {
         if let Some(tap) = self.tap.get() {
             tap.forget(id);
         }
+        self.offers.lock().forget_face(id);
         // It is there: faces are released nowhere else.
         let _ = self.core.face_release(id);
         self.retired_drops.lock().merge(&port_status.counters.drops);
@@ -293,13 +298,36 @@ impl DataPlaneShared {
         }
     }
 
-    /// Hands a route that Data has shown to the control thread, with the announcement that came
-    /// with the Data.
-    pub(super) fn learned(&self, learned: Learned<'_>, announcement: &[u8]) {
+    /// Enters the route to an object that Data has shown: at once, as whoever gets the Data may ask
+    /// along it before any other thread runs. The rest is the control thread's, to which it is told
+    /// with the announcement that came with the Data.
+    pub(super) fn learned(&self, learned: Learned<'_>, announcement: &[u8], now_ns: u64) {
         let Some(object) = learned.object() else { return };
+        if self.core.learn(&object.to_name(), learned.face, now_ns).is_err() {
+            self.count("route_not_learned");
+        }
         if !self.outbox.learned(learned.face, object, announcement) {
             self.count("learned_queue_full");
         }
+    }
+
+    /// An application has announced a prefix until `ends_ns`, or takes that back.
+    pub(super) fn announce(&self, id: FaceId, prefix: &Name, announcement: Option<(&[u8], u64)>) {
+        let is_local = self.port(id).is_some_and(|port| port.status().reach == Reach::Local);
+        let mut offers = self.offers.lock();
+        let Some((octets, ends_ns)) = announcement.filter(|_| is_local) else {
+            return offers.forget(id, prefix);
+        };
+        let now_ns = namely_host::clock::monotonic_ns();
+        if !offers.keep(id, prefix, octets, ends_ns, now_ns) {
+            drop(offers);
+            self.count("announced_prefixes_full");
+        }
+    }
+
+    /// What goes along with Data of an application that answers a discovery.
+    pub(super) fn offered(&self, id: FaceId, data: NameRef<'_>, now_ns: u64) -> Option<Arc<[u8]>> {
+        self.offers.lock().find(id, data, now_ns)
     }
 
     /// Says whether discoveries go to a face: to groups, and to those that somebody wanted. Not to

@@ -10,11 +10,11 @@ use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStat
 use namely_link::{DropCounters, Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
-use namely_wire::{FaceUri, LpFraming, LpHeaders, encode_lp_header};
+use namely_wire::{FaceUri, LpFraming, LpHeaders, NameRef, encode_lp_header};
 
 use super::announced::Announced;
 use super::command::{Command, Reply};
-use super::disk::{DiskPort, WithDisk};
+use super::disk::{DiskPort, Holders, WithDisk};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
 use super::shared::{DataPlaneShared, Port};
@@ -178,7 +178,9 @@ impl Worker {
         let mut sink = Sink { io, ports, internal, announced };
         match disk {
             None => shared.core.receive_batch(batch, now_ns, &mut sink),
-            Some(disk) => shared.core.receive_batch(batch, now_ns, &mut WithDisk { sink, disk, now_ns }),
+            Some(disk) => {
+                shared.core.receive_batch(batch, now_ns, &mut WithDisk::timed(sink, disk, now_ns));
+            }
         }
         self.announced.clear();
         self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
@@ -195,9 +197,9 @@ impl Worker {
                 io: &mut *io,
                 ports: &mut *ports,
                 internal: &mut *internal,
-                announced: &Announced::default(),
+                announced: &mut Announced::default(),
             };
-            let mut sink = WithDisk { sink, disk: &mut *disk, now_ns };
+            let mut sink = WithDisk::new(sink, &mut *disk, now_ns);
             shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
             *is_expire_stale = true;
         }
@@ -348,10 +350,10 @@ impl Worker {
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
             let Worker { ports, internal, disk, .. } = self;
-            let mut sink = Sink { io, ports, internal, announced: &Announced::default() };
+            let mut sink = Sink { io, ports, internal, announced: &mut Announced::default() };
             expiry.armed_ns = match disk {
                 None => shared.core.expire(now_ns, &mut sink),
-                Some(disk) => shared.core.expire(now_ns, &mut WithDisk { sink, disk, now_ns }),
+                Some(disk) => shared.core.expire(now_ns, &mut WithDisk::new(sink, disk, now_ns)),
             };
             self.internal.drain(..).for_each(|packet| shared.send_internal(packet));
             self.expire_due_ns = expiry.armed_ns;
@@ -435,7 +437,7 @@ struct Sink<'a> {
     io: &'a mut Io,
     ports: &'a mut Ports,
     internal: &'a mut Vec<ControlPacket>,
-    announced: &'a Announced,
+    announced: &'a mut Announced,
 }
 
 impl Output<Packet> for Sink<'_> {
@@ -462,7 +464,26 @@ impl Output<Packet> for Sink<'_> {
     #[cold]
     fn learned(&mut self, learned: Learned<'_>) {
         let announcement = self.announced.with(learned.wire).unwrap_or_default();
-        self.ports.shared.learned(learned, announcement);
+        self.ports.shared.learned(learned, announcement, self.io.now_ns());
+    }
+
+    #[cold]
+    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
+        let shared = &self.ports.shared;
+        if self.announced.with(packet).is_some() {
+            return;
+        }
+        if let Some(announcement) = shared.offered(face, data, self.io.now_ns())
+            && !self.announced.keep(packet, &announcement)
+        {
+            shared.count("announcement_dropped");
+        }
+    }
+}
+
+impl Holders for Sink<'_> {
+    fn holder(&mut self, face: FaceId) -> Holder {
+        self.ports.get(face).map_or(Holder::Root, |port| port.holder())
     }
 }
 

@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_datagrams::ethernet::monitor::Monitor;
+use namely_discovery::limits::ASKED_ONE_BY_ONE_MAX;
 use namely_discovery::{Action, Discovery, Heard, InterfaceId, Phase, Proof, Station};
 use namely_forwarder::FaceId;
 use namely_host::{Waker, clock};
@@ -39,10 +40,6 @@ use crate::dataplane::{Core, DataPlane, Overheard, Tap};
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
 
-/// Neighbours of a link that are asked one by one for what no route leads to. Of more, the group is
-/// asked.
-const ASKED_ONE_BY_ONE_MAX: usize = 16;
-
 /// What other threads tell the thread of discovery. As many wait as faces have gone and routes were
 /// learned meanwhile.
 enum Order {
@@ -50,6 +47,8 @@ enum Order {
     FaceGone(u64),
     /// A route to a face was learned.
     Learned(FaceId),
+    /// Have other settings.
+    Configure(Box<namely_discovery::Config>),
     /// Say goodbye and end.
     Stop,
 }
@@ -85,6 +84,11 @@ impl Orders {
     pub(crate) fn learned(&self, face: FaceId) {
         self.send(Order::Learned(face));
     }
+
+    /// Settings have changed.
+    pub(crate) fn configure(&self, config: namely_discovery::Config) {
+        self.send(Order::Configure(Box::new(config)));
+    }
 }
 
 impl Running {
@@ -103,7 +107,6 @@ impl Running {
         let identity = Identity::new(kept)?;
         let random = namely_host::random().map_err(|errno| format!("no random numbers: {errno}"))?;
         let now_ns = clock::monotonic_ns();
-        let is_open = config.open;
         let machine = Discovery::new(config, identity.key(), u64::from_ne_bytes(random), now_ns);
         let machine = Arc::new(Mutex::new(machine));
         let system = |errno| format!("watching network devices: {errno}");
@@ -117,12 +120,7 @@ impl Running {
         let (sender, orders) = channel();
         let orders_of = Orders { orders: sender, waker: tap.waker().clone() };
         let names: Vec<String> = links.iter().map(|link| link.watched.device.clone()).collect();
-        if is_open {
-            tracing::warn!(
-                "neighbour discovery is OPEN: whatever prefix anybody on {} announces becomes a route",
-                names.join(", ")
-            );
-        }
+        warn_if_open(machine.lock().config());
         let view = View::new(machine.clone(), names, identity.key(), tap.clone());
         let faces = LinkFaces::new(plane.clone(), core);
         let thread = DiscoveryThread { machine, identity, plane, faces, tap, epoll, monitor, orders, links };
@@ -152,6 +150,14 @@ impl Drop for Running {
         {
             tracing::error!("neighbour discovery ended by a panic");
         }
+    }
+}
+
+fn warn_if_open(config: &namely_discovery::Config) {
+    if config.open {
+        tracing::warn!(
+            "neighbour discovery is OPEN: whatever prefix any neighbour announces becomes a route"
+        );
     }
 }
 
@@ -206,6 +212,10 @@ impl DiscoveryThread {
                         self.faces.gone(face);
                     }
                     Order::Learned(face) => self.move_learned(face),
+                    Order::Configure(config) => {
+                        warn_if_open(&config);
+                        self.machine.lock().reconfigure(*config, clock::monotonic_ns(), &mut actions);
+                    }
                     Order::Stop => return self.say_goodbye(actions),
                 }
                 self.carry_out(&mut actions);

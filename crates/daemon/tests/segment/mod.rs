@@ -94,6 +94,14 @@ impl Net {
         show.output().is_ok_and(|output| output.stdout.windows(5).any(|octets| octets == b"fe80:"))
     }
 
+    /// Octets that the device of station `i` has sent.
+    pub fn sent_octets(&self, i: usize) -> u64 {
+        let mut show = Command::new("ip");
+        show.args(["netns", "exec", &self.of(i), "cat", "/sys/class/net/eth0/statistics/tx_bytes"]);
+        let output = show.output().expect("ip runs");
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+    }
+
     /// A router without any configuration.
     pub fn plain_router(&self, i: usize) -> Router {
         let dir = tempfile::tempdir().unwrap();

@@ -182,6 +182,11 @@ impl Segment {
         self.nodes[n].is_up = false;
     }
 
+    pub fn reconfigure(&mut self, n: usize, config: Config) {
+        let now_ns = self.now_ns;
+        self.drive(n, |machine, out| machine.reconfigure(config, now_ns, out));
+    }
+
     /// The node is gone without a word.
     pub fn crash(&mut self, n: usize) {
         self.nodes[n].is_up = false;

@@ -27,6 +27,7 @@ fn object(version: u64) -> Object {
         name: "/p/file".parse::<Name>().unwrap().join_version(version),
         segments: Some(SEGMENTS),
         signature_mode: SignatureMode::Segments,
+        manifest_entries: 1,
         metadata: None,
         as_of_ns: None,
         reason: None,

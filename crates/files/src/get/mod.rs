@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use namely_security::{MANIFEST_ENTRIES, TrustReason, Verified};
+use namely_security::{TrustReason, Verified};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_wire::Name;
@@ -127,7 +127,7 @@ pub fn get_object(
         Ok(_) if !options.allow_older => check_newer(object, target)?,
         _ => {}
     }
-    let group = if object.signature_mode == SignatureMode::Manifests { MANIFEST_ENTRIES } else { 1 };
+    let group = if object.signature_mode == SignatureMode::Manifests { object.manifest_entries } else { 1 };
     let mut part = PartFile::open(target, object, group, &options)?;
     let (segment, resumed_octets) = part.resumed();
     if let Err(full) = check_space(&part, object) {

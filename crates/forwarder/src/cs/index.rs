@@ -492,6 +492,18 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         self.entries.give_to(&reserve.cs_entries, id);
     }
 
+    /// Calls `visit` with the Data in up to `most` places from `from` on, until it returns false.
+    /// Where to go on, or none after the last one.
+    pub(super) fn walk(&self, from: Id, most: u32, mut visit: impl FnMut(&Cached<B>) -> bool) -> Option<Id> {
+        for id in from.max(1)..from.saturating_add(most) {
+            let entry = self.entries.get(id)?;
+            if entry.cached.lock().as_ref().is_some_and(|cached| !visit(cached)) {
+                return Some(id + 1);
+            }
+        }
+        Some(from.saturating_add(most))
+    }
+
     /// Gives back what was taken for packets and not used.
     pub(super) fn settle(&self, reserve: &Reserve) {
         self.entries.settle(&reserve.cs_entries);

@@ -24,7 +24,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::DataView;
+use namely_wire::{DataView, NameRef};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counter;
@@ -43,6 +43,9 @@ pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
 /// Maximum number of Data that one lookup examines under one name. A cache may miss; it may not
 /// make one Interest pay for all stale Data under a short prefix.
 pub(crate) const CS_EXAMINED_MAX: usize = 64;
+
+/// Places that one [`ContentStore::walk`] looks at.
+const WALKED_MAX: u32 = 1 << 16;
 
 /// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -432,6 +435,23 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             }
             erased += 1;
         }
+    }
+
+    /// Calls `visit` with the name, octets and freshness of each Data at or under `prefix` in a
+    /// bounded number of places from `from` on, until it returns false. Where to go on; none at the
+    /// end.
+    pub(crate) fn walk(
+        &self,
+        prefix: NameRef<'_>,
+        from: Id,
+        mut visit: impl FnMut(NameRef<'_>, usize, u64) -> bool,
+    ) -> Option<Id> {
+        self.index.walk(from, WALKED_MAX, |cached| {
+            let packet = cached.packet.as_ref();
+            let name = DataView::parse(packet).map(|data| data.name);
+            let name = name.ok().filter(|name| prefix.is_prefix_of(*name));
+            name.is_none_or(|name| visit(name, packet.len(), cached.fresh_until_ns))
+        })
     }
 
     fn any_under(&self, prefix: Key<'_>) -> Option<Handle> {

@@ -23,13 +23,13 @@ use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end.
-    pub(crate) fn receive_data(
+    pub(crate) fn receive_data<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
-        out: &mut impl Output<B>,
+        out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InData);
         let now_ns = context.now_ns;
@@ -62,14 +62,23 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.cs.insert(arriving, &context.reserve, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
-        let told = Cell::new(Told { data, teaches: false });
+        let told = Cell::new(Told { data, answers_discovery: false });
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            let tell = |entry: &PitEntry<B>| {
-                self.after_data(entry, ingress, &headers, hashes, now_ns, &told);
+            // A route is learned before anybody gets the Data: who has it may ask along that route
+            // at once.
+            let tell = |entry: &PitEntry<B>, out: &mut O| {
+                let is_answer = self.after_data(entry, ingress, &headers, hashes, now_ns, &told);
+                match is_answer.then(|| ingress.is_local()) {
+                    Some(true) => out.offered(ingress.id(), view.name, &packet),
+                    Some(false) => {
+                        out.learned(Learned { face: ingress.id(), data: view.name, wire: view.wire });
+                    }
+                    None => {}
+                }
             };
-            self.answer(context, &satisfied, ingress, tell, |downstream| {
+            self.answer(context, &satisfied, ingress, out, tell, |downstream, out| {
                 if let Some((face, token)) = last.replace(downstream) {
                     self.send_data(&face, token, packet.clone(), told.get().data, out);
                 }
@@ -82,9 +91,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             satisfied = Satisfied::new();
             more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
-        }
-        if told.get().teaches {
-            out.learned(Learned { face: ingress.id(), data: view.name, wire: view.wire });
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, told.get().data, out);
@@ -119,18 +125,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// with its own token, but not back where
     /// it came from unless that link is ad hoc. A face that waits at two entries with one token
     /// gets one Data.
-    fn answer<'t>(
+    fn answer<'t, O>(
         &self,
         context: &'t BatchContext<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
-        tell: impl Fn(&PitEntry<B>),
-        mut send: impl FnMut((FaceHold<'t>, Option<PitToken>)),
+        out: &mut O,
+        tell: impl Fn(&PitEntry<B>, &mut O),
+        mut send: impl FnMut((FaceHold<'t>, Option<PitToken>), &mut O),
     ) {
         let waits = |record: &&InRecord| record.expires_at_ns > context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
             if entry.memory != MemoryId::NONE {
-                tell(entry);
+                tell(entry, out);
             }
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
@@ -141,7 +148,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                     continue;
                 }
                 match context.hold_key(record.face) {
-                    Some(face) => send((face, record.token)),
+                    Some(face) => send((face, record.token), out),
                     None => self.counters.dropped(DropReason::FaceGone),
                 }
             }

@@ -23,8 +23,8 @@ use crate::strategy::{Answer, FibChange, MemoryId, Parameters, Pending, Strategy
 pub(super) struct Told {
     /// What it goes on with.
     pub(super) data: DataOut,
-    /// It shows a route.
-    pub(super) teaches: bool,
+    /// It answers a discovery.
+    pub(super) answers_discovery: bool,
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
@@ -57,7 +57,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with
-    /// the entry's. `told` gets what the strategy says to it.
+    /// the entry's. `told` gets what the strategy says to it. Returns true when the Data is first
+    /// found to answer a discovery.
     #[cold]
     pub(super) fn after_data(
         &self,
@@ -67,8 +68,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hashes: &NameHashes,
         now_ns: u64,
         told: &Cell<Told>,
-    ) {
-        let Some(mut locked) = self.memory.lock(entry.memory) else { return };
+    ) -> bool {
+        let Some(mut locked) = self.memory.lock(entry.memory) else { return false };
         let name_hash = hashes.hash(entry.components());
         let (face, is_marked) = (ingress.key(), headers.is_marked());
         let answer = Answer { face, out_records: &entry.out_records, is_marked };
@@ -79,8 +80,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if verdict.absorbs_mark {
             now.data.congestion_mark = None;
         }
-        now.teaches |= verdict.teaches && entry.memory.is_of_discovery() && !ingress.is_local();
+        let answers = verdict.teaches && entry.memory.is_of_discovery();
+        let is_first = answers && !core::mem::replace(&mut now.answers_discovery, answers);
         told.set(now);
+        is_first
     }
 
     /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.

@@ -186,6 +186,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         match self.find_cached::<O>(context, &arrived.interest) {
             Some(data) => {
+                if O::HAS_TIER {
+                    out.answers_from_memory();
+                }
                 self.answer_from_cache(context, &arrived, data, out);
                 Ok(())
             }

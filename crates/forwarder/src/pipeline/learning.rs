@@ -47,7 +47,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return self.refuse(arrived, refusal, out);
         }
         let Some(entry) = locked.entry() else { return Ok(()) };
-        if is_discovery {
+        // Where a discovery of another host ends at applications, it is answered as one.
+        let is_local = |i: &usize| routing.upstreams.get(*i).is_some_and(|upstream| upstream.face.is_local());
+        let ends_here =
+            || !arrived.headers.non_discovery && !arrived.ingress.is_local() && chosen.iter().all(is_local);
+        if is_discovery || ends_here() {
             entry.memory = entry.memory.of_discovery();
         }
         chosen.retain(|i| {

@@ -352,6 +352,7 @@ fn wanted<'a, B>(arrived: &Arrived<'a, B>, routing: &Routing<'_>, key: EntryKey)
         can_be_prefix: view.can_be_prefix && digest.is_none(),
         must_be_fresh: view.must_be_fresh,
         may_bypass: routing.upstreams.iter().any(|hop| hop.face.is_available(arrived.now_ns)),
+        face: arrived.ingress.id(),
         ticket: Ticket::new(key),
     }
 }

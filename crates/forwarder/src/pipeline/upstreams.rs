@@ -66,8 +66,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let nexthops = self.nexthops(&arrived.interest);
         routing.prefix_hash = nexthops.prefix_hash;
-        for hop in nexthops.faces {
-            self.add_upstream(context, arrived, hop, routing);
+        // Walked in place: taken apart, the list is copied first.
+        for hop in nexthops.faces.iter() {
+            self.add_upstream(context, arrived, *hop, routing);
         }
         Ok(())
     }

@@ -413,15 +413,19 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         reserve: &Reserve,
     ) {
         let (before, mut taken) = (satisfied.len(), [NONE; MATCHES_AT_ONCE]);
+        let mut len = before;
         let mut bucket = self.bucket(hash).lock();
         let mut id = bucket.first();
-        while let Some(slot) = self.slot(id).filter(|_| satisfied.len() < MATCHES_AT_ONCE) {
+        while let Some(slot) = self.slot(id)
+            && let Some(own) = taken.get_mut(len)
+        {
             let next = slot.link.next.load(Ordering::Relaxed);
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let mut state = slot.state.lock();
                 if state.storage.get().is_some_and(&mut matches) {
                     self.unlink(&mut bucket, id, slot);
-                    taken[satisfied.len()] = id;
+                    *own = id;
+                    len += 1;
                     // Moved once: an entry is several cache lines.
                     if let Some(place) = satisfied.vacant() {
                         *place = state.take();
@@ -431,8 +435,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             id = next;
         }
         drop(bucket);
-        for (id, entry) in taken.iter().zip(satisfied.iter()).skip(before) {
-            self.forget(*id, entry, reserve);
+        for (i, id) in taken.iter().enumerate().take(len).skip(before) {
+            satisfied.get(i).into_iter().for_each(|entry| self.forget(*id, entry, reserve));
         }
     }
 

@@ -6,13 +6,17 @@ use namely_forwarder::{
     Learned, Outgoing, Output, Received,
 };
 use namely_wire::mgmt::RouteOrigin;
-use namely_wire::{LpHeaders, NackReason, Name};
+use namely_wire::{DataView, LpHeaders, NackReason, Name, NameRef};
 
 /// What the forwarder sends and learns.
 #[derive(Default)]
 struct Sink {
     sent: Sent,
     learned: Vec<(FaceId, Option<Name>)>,
+    /// Packets that were sent before something was learned or offered.
+    sent_before: usize,
+    /// Data of applications that answers discoveries.
+    offered: Vec<FaceId>,
 }
 
 impl Output<Packet> for Sink {
@@ -22,6 +26,13 @@ impl Output<Packet> for Sink {
 
     fn learned(&mut self, learned: Learned<'_>) {
         self.learned.push((learned.face, learned.object().map(|name| name.to_name())));
+        self.sent_before += self.sent.len();
+    }
+
+    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
+        assert_eq!(DataView::parse(packet).unwrap().name, data);
+        self.offered.push(face);
+        self.sent_before += self.sent.len();
     }
 }
 
@@ -97,6 +108,22 @@ fn a_name_without_a_route_is_asked_for_everywhere_and_then_where_its_data_came_f
 }
 
 #[test]
+fn a_route_is_learned_before_anybody_gets_the_data_that_shows_it() {
+    let mut router = Router::<3>::new();
+    let [first, _, last] = router.neighbours;
+    let others = [router.bench.app(), last];
+    router.ask("/a/b/seg=1");
+    for other in others {
+        router.bench.advance_ms(20);
+        router.receive(other, interest("/a/b/seg=1").build(), EMPTY);
+    }
+    router.receive(router.bench.app(), interest("/a/b").can_be_prefix().build(), EMPTY);
+    let sink = router.receive(first, data("/a/b/seg=1"), EMPTY);
+    assert_eq!((sink.sent.len(), sink.learned.len()), (4, 1));
+    assert_eq!(sink.sent_before, 0, "who has the Data may send the next Interest at once");
+}
+
+#[test]
 fn who_has_no_route_refuses_an_interest_that_is_no_discovery_and_forwards_one_that_is() {
     let router = Router::<3>::new();
     let [first, second, last] = router.neighbours;
@@ -127,6 +154,24 @@ fn an_application_of_this_machine_is_asked_without_non_discovery_and_teaches_not
             &router.receive(router.consumer, interest(uri).build(), EMPTY).sent[0].1,
             NackReason::NoRoute
         ));
+    }
+}
+
+#[test]
+fn what_an_application_answers_to_a_neighbours_discovery_is_offered_and_to_others_not() {
+    let router = Router::<2>::new();
+    let (app, [neighbour, _]) = (router.bench.app(), router.neighbours);
+    router.bench.route("/a", app, 0);
+    for (from, headers, uri, is_offered) in [
+        (neighbour, EMPTY, "/a/1", true),
+        (neighbour, NON_DISCOVERY, "/a/2", false),
+        (router.consumer, EMPTY, "/a/3", false),
+    ] {
+        let asked = router.receive(from, interest(uri).build(), headers).sent;
+        assert_eq!(faces(&asked), [app]);
+        let answer = router.receive(app, data(uri), EMPTY);
+        assert_eq!((faces(&answer.sent), answer.offered), (vec![from], vec![app; is_offered.into()]));
+        assert!(answer.learned.is_empty() && answer.sent_before == 0, "{uri}");
     }
 }
 

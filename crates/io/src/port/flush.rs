@@ -1,6 +1,7 @@
 //! What leaves a port: whoever flushes takes the writer out from under the lock, makes the system
 //! calls without it, and puts the writer back. Others queue meanwhile, and find no writer.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use namely_link::LinkSender;
@@ -125,8 +126,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         let (Some(socket), Some(id)) = (sender.descriptor(), self.id()) else { return };
         let epoll = self.reader.epoll();
         match (sender.shares_descriptor(), is_blocked) {
-            (true, true) => sockets::rewatch(epoll, socket, id, Interest::Both),
-            (true, false) => sockets::rewatch(epoll, socket, id, Interest::Read),
+            (true, _) => sockets::rewatch(epoll, socket, id, state.interest()),
             (false, true) => {
                 let _ = sockets::watch(epoll, socket, id, Interest::Write);
             }
@@ -134,6 +134,20 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
                 let _ = rustix::event::epoll::delete(epoll, socket);
             }
         }
+    }
+
+    /// Has the descriptor that the receiving half reads watched no more for what arrives, or again.
+    /// Returns whether it rests then.
+    pub(crate) fn rest(&self, descriptor: BorrowedFd<'_>, is_resting: bool) -> bool {
+        let mut state = self.state.lock();
+        // Who writes just now knows whether he needs the same descriptor; it rests another time.
+        let is_shared = state.writer.as_ref().is_some_and(|writer| writer.sender.shares_descriptor());
+        let (Some(id), true) = (self.id(), is_shared || !is_resting) else { return false };
+        if state.is_resting != is_resting {
+            state.is_resting = is_resting;
+            sockets::rewatch(self.reader.epoll(), descriptor, id, state.interest());
+        }
+        is_resting
     }
 
     /// Sends by another sender from now on, what the last one had as well. Whoever writes with that

@@ -81,6 +81,8 @@ pub struct FacePort<P> {
     is_reliable: AtomicBool,
     in_frames: AtomicU64,
     in_octets: AtomicU64,
+    /// Packets that were to be sent, but for Nacks.
+    answers: AtomicU64,
     /// When something last arrived, ns.
     pub(crate) active_ns: AtomicU64,
     /// Whether something was ever sent.
@@ -144,6 +146,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             is_reliable: AtomicBool::new(false),
             in_frames: AtomicU64::new(0),
             in_octets: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
             active_ns: AtomicU64::new(clock::monotonic_ns()),
             is_answered: AtomicBool::new(false),
             mtu,
@@ -296,6 +299,12 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     pub(crate) fn count_arrived(&self, frames: u64, octets: u64) {
         self.in_frames.fetch_add(frames, Ordering::Relaxed);
         self.in_octets.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// How many packets were to be sent here, but for Nacks.
+    #[inline]
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
     }
 
     /// Counts drops of the receiving half.

@@ -1,6 +1,8 @@
 //! What goes into a port: packets, and what its link service sends by itself. Frames queue here and
 //! are written by a flush.
 
+use std::sync::atomic::Ordering;
+
 use namely_link::{Frame, LinkDrop, LinkSender, Outbound};
 use namely_wire::LpView;
 
@@ -22,6 +24,10 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     ) -> Result<FollowUp, SendError> {
         let mut state = self.state.lock();
         state.admit(&self.limits, || self.is_closed(), total_octets)?;
+        if outbound.headers.nack.is_none() {
+            // Changed under the lock only.
+            self.answers.store(self.answers().wrapping_add(1), Ordering::Relaxed);
+        }
         let PortState { link, queue, .. } = &mut *state;
         let before = queue.memory_octets();
         let mut begins_packet = true;

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use crate::limits::{Limits, QUEUE_RESERVE_OCTETS};
 use crate::queue::{FrameQueue, Freed, WaitingFrames};
 use crate::sender::{Sender, Sent};
+use crate::sockets::Interest;
 use crate::status::{FaceState, PortCounters};
 
 /// Why a packet cannot be sent now. Counted at the port.
@@ -52,6 +53,9 @@ pub(super) struct PortState<P> {
     pub(super) in_flight: (usize, usize),
     /// Nothing more is taken: the reading worker waits until something is.
     pub(super) is_blocked: bool,
+    /// What arrives is not read for some time. Only set where the sending half has the descriptor
+    /// of the receiving one.
+    pub(super) is_resting: bool,
     /// When something was last taken, or began to wait, ns.
     pub(super) progress_ns: u64,
     /// Some worker looks, when the time has come, whether anything was taken.
@@ -104,11 +108,22 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             epoch: 0,
             in_flight: (0, 0),
             is_blocked: false,
+            is_resting: false,
             progress_ns: 0,
             is_watched: false,
             flushers: 0,
             timer_ns: None,
             counters: PortCounters::default(),
+        }
+    }
+
+    /// What the descriptor is watched for where both halves have the same.
+    pub(super) fn interest(&self) -> Interest {
+        match (self.is_resting, self.is_blocked) {
+            (false, false) => Interest::Read,
+            (false, true) => Interest::Both,
+            (true, false) => Interest::Rest,
+            (true, true) => Interest::WriteOnce,
         }
     }
 
@@ -147,9 +162,7 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
     /// instead.
     pub(super) fn refill(&mut self, writer: &mut Writer<P>, now_ns: u64) -> isize {
         let judged = self.queue.take(&mut writer.frames, &self.link.config().codel, now_ns);
-        if judged.marks {
-            self.link.mark_next();
-        }
+        self.link.mark_next(judged.marks);
         if judged.dropped > 0 {
             self.counters.drops.add("codel", judged.dropped);
         }

@@ -142,11 +142,15 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                             return Ok(());
                         }
                     }
+                    turn.has_more = !received.is_last();
                     if received.is_last() || turn.is_over() {
                         return Ok(());
                     }
                 }
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => {
+                    turn.has_more = false;
+                    return Ok(());
+                }
                 Err(Errno::INTR) => (),
                 // A router on the way told that a datagram was too long for the next link.
                 Err(Errno::MSGSIZE) => {

@@ -1,14 +1,23 @@
 //! `cs/config`, `cs/erase`, `cs/pin` and `cs/unpin`.
 
 use namely_forwarder::{CsChange, CsPolicy};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags, status_code};
+use namely_wire::mgmt::{ControlParameters, ControlResponse, CsList, CsListQuery, cs_flags, status_code};
 
 use super::{MaskedFlags, bad, not_found, required_name};
-use crate::control::{Control, CsDisk, CsDiskChange};
+use crate::control::{Control, CsDisk, CsDiskChange, Tables};
 
 /// Packets that one `cs/erase` erases at most from memory; the response says whether more are left.
 /// NFD's figure.
 pub(crate) const ERASE_MAX: u64 = 256;
+
+/// Packets of one part of `cs/list`.
+pub(crate) const LIST_MAX: usize = 256;
+
+pub(crate) fn list(query: &CsListQuery, tables: &dyn Tables, now_ns: u64) -> CsList {
+    let mut packets = Vec::new();
+    let next = tables.cs_list(query, LIST_MAX, now_ns, &mut packets);
+    CsList { next, packets }
+}
 
 pub(crate) fn config(
     parameters: &ControlParameters,

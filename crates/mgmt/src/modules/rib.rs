@@ -1,12 +1,42 @@
 //! `rib/register` and `rib/unregister`; `rib/announce` becomes a registration before it comes here.
 
 use namely_forwarder::{Charge, FaceId, FibError, RibError};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, Route, RouteOrigin, route_flags, status_code};
+use namely_wire::mgmt::{
+    Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Route, RouteOrigin,
+    route_flags, status_code,
+};
 
 use super::{face_or_own, not_found, required_name, table_refusal};
-use crate::control::Tables;
+use crate::control::{Control, Tables};
 
-pub(crate) fn register(
+/// Carries out a command. What was announced is the face's to show along with its Data, until the
+/// route is taken back.
+pub(crate) fn execute(
+    request: &CommandRequest<'_>,
+    parameters: &ControlParameters,
+    own: u64,
+    control: Control<'_>,
+    now_ns: u64,
+) -> Result<ControlResponse, ControlResponse> {
+    let is_unregistered = request.command == Command::RibUnregister;
+    let response = if is_unregistered {
+        unregister(parameters, own, control.tables)?
+    } else {
+        register(parameters, own, control.tables, now_ns)?
+    };
+    let lasts_ns = parameters.expiration_period_ms.unwrap_or(u64::MAX).saturating_mul(1_000_000);
+    let announcement = match &request.parameters {
+        CommandParameters::Announcement(data) => Some((*data, now_ns.saturating_add(lasts_ns))),
+        CommandParameters::Control(_) => None,
+    };
+    if announcement.is_some() || is_unregistered {
+        let prefix = required_name(parameters)?.to_name();
+        control.faces.announce(FaceId(face_or_own(parameters, own)), &prefix, announcement);
+    }
+    Ok(response)
+}
+
+fn register(
     parameters: &ControlParameters,
     own: u64,
     tables: &dyn Tables,
@@ -38,7 +68,7 @@ pub(crate) fn register(
     }))
 }
 
-pub(crate) fn unregister(
+fn unregister(
     parameters: &ControlParameters,
     own: u64,
     tables: &dyn Tables,

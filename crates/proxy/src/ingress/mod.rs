@@ -122,7 +122,7 @@ pub struct Ingress {
 
 /// What the answer to a request needs.
 pub(crate) struct Gateway {
-    pub(crate) consumer: Consumer,
+    pub(crate) consumer: Arc<Consumer>,
     pub(crate) sites: Sites,
     clients: Arc<Clients>,
     pub(crate) counters: Arc<Counters>,
@@ -133,7 +133,11 @@ impl Ingress {
     ///
     /// # Errors
     /// The address cannot be listened on, or the system has no thread.
-    pub fn start(address: SocketAddr, sites: Sites, consumer: Consumer) -> Result<Self, IngressError> {
+    pub fn start(
+        address: SocketAddr,
+        sites: Sites,
+        consumer: impl Into<Arc<Consumer>>,
+    ) -> Result<Self, IngressError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             // A body is read by a thread of its own, as sockets that wait are.
@@ -147,7 +151,7 @@ impl Ingress {
         let address = listener.local_addr().map_err(failed)?;
         let counters = Arc::new(Counters::default());
         let gateway = Arc::new(Gateway {
-            consumer,
+            consumer: consumer.into(),
             sites,
             clients: Clients::new(counters.clone()),
             counters: counters.clone(),

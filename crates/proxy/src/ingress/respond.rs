@@ -154,32 +154,40 @@ fn name(sites: &Sites, request: &Request<Incoming>) -> Result<Name, UrlError> {
     }
 }
 
-fn is_full(error: &FetchError) -> bool {
-    error.errno() == Errno::NOBUFS.raw_os_error()
+/// What an error of a stream says, if it is one of the fetch's.
+fn failed(error: io::Error) -> Failed {
+    error.downcast().map_or_else(|error| Failed::Unusable(error.to_string()), Failed::Fetch)
+}
+
+/// Does what needs a place in the socket: a stream that was just given up has its own for a moment
+/// more.
+fn when_there_is_room<T>(
+    begun: Instant,
+    mut attempt: impl FnMut() -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let is_full = |error: &FetchError| error.errno() == Errno::NOBUFS.raw_os_error();
+    loop {
+        match attempt() {
+            Err(Failed::Fetch(error)) if is_full(&error) && begun.elapsed() < PLACE_TIMEOUT => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            attempted => return attempted,
+        }
+    }
 }
 
 /// Finds the object and reads its head; nothing behind it is asked for yet if `head_first`.
 fn open(gateway: &Gateway, name: &Name, head_first: bool, place: StreamPlace) -> Result<Held, Failed> {
     let begun = Instant::now();
-    let mut stream = loop {
-        match gateway.consumer.open(name) {
-            // A stream that was just given up has its place in the socket for a moment more.
-            Err(error) if is_full(&error) && begun.elapsed() < PLACE_TIMEOUT => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            opened => break opened.map_err(Failed::Fetch)?,
-        }
-    };
+    let mut stream = when_there_is_room(begun, || gateway.consumer.open(name).map_err(Failed::Fetch))?;
     if head_first {
         stream.set_limit(HEAD_OCTETS_MAX as u64);
     }
+    // Its place was anybody's once it was found.
+    when_there_is_room(begun, || stream.begin().map_err(failed))?;
     let mut stream = AdmittedStream { stream, _place: place };
     let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
-    stream
-        .by_ref()
-        .take(HEAD_OCTETS_MAX as u64)
-        .read_to_end(&mut start)
-        .map_err(|error| Failed::Unusable(error.to_string()))?;
+    stream.by_ref().take(HEAD_OCTETS_MAX as u64).read_to_end(&mut start).map_err(failed)?;
     let (head, body_at) = Head::decode(&start).map_err(|error| Failed::Unusable(error.to_string()))?;
     let octets = stream.seek(SeekFrom::End(0)).map_err(|error| Failed::Unusable(error.to_string()))?;
     let body_at = body_at as u64;

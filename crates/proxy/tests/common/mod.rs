@@ -85,6 +85,8 @@ pub struct World {
     pub ingress: Ingress,
     pub egress: Egress,
     pub sockets: ConsumerOptions,
+    /// The socket of the ingress.
+    pub consumer: Arc<Consumer>,
     _router: Router,
     _dir: tempfile::TempDir,
 }
@@ -117,9 +119,10 @@ impl World {
         egress.add(Producer::bind(site, sockets).unwrap(), &base).unwrap();
         let sockets =
             ConsumerOptions { router: router_uri, keychain: Some(keychain), ..ConsumerOptions::default() };
-        let consumer = Consumer::bind(prefix.clone(), sockets.clone()).unwrap();
-        let ingress = Ingress::start("127.0.0.1:0".parse().unwrap(), Sites::All(prefix), consumer).unwrap();
-        World { origin, ingress, egress, sockets, _router: router, _dir: dir }
+        let consumer = Arc::new(Consumer::bind(prefix.clone(), sockets.clone()).unwrap());
+        let asking = consumer.clone();
+        let ingress = Ingress::start("127.0.0.1:0".parse().unwrap(), Sites::All(prefix), asking).unwrap();
+        World { origin, ingress, egress, sockets, consumer, _router: router, _dir: dir }
     }
 
     /// What the ingress answers: status, headers in lower case, body.

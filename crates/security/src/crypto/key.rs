@@ -111,6 +111,15 @@ impl PrivateKey {
         Self::from_pair(pair.map_err(|_| CryptoError::Random)?)
     }
 
+    /// A fresh RSA key of 4096 bits, the longest that is accepted; `generate` makes one of 2048.
+    ///
+    /// # Errors
+    /// As [`PrivateKey::generate`].
+    pub fn generate_rsa_4096() -> Result<Self, CryptoError> {
+        let pair = rsa::KeyPair::generate(rsa::KeySize::Rsa4096).map_err(|_| CryptoError::Random)?;
+        Self::from_pair(Pair::Rsa(pair))
+    }
+
     /// The key in an unencrypted PKCS#8 document (DER).
     ///
     /// # Errors
@@ -160,6 +169,16 @@ impl PrivateKey {
     /// The public half.
     pub fn public(&self) -> &PublicKey {
         &self.public
+    }
+
+    /// Most octets of a signature.
+    pub fn signature_octets_max(&self) -> usize {
+        match &self.pair {
+            Pair::Ed25519(_) => 64,
+            // Two numbers of up to 33 octets, in DER.
+            Pair::EcdsaP256(_) => 72,
+            Pair::Rsa(pair) => pair.public_modulus_len(),
+        }
     }
 
     /// Signs several runs of octets, as if they were one.

@@ -221,6 +221,22 @@ fn the_suffix_of_a_segment_beyond_32_bits_goes_by_the_manifests_number() {
     assert_eq!(Manifest::decode(&octets, object.as_name(), index + 1), Err(ManifestError::Inconsistent));
 }
 
+#[test]
+fn a_short_manifest_takes_as_many_as_it_may_and_one_with_more_is_refused() {
+    let object = name("/p/o/v=1");
+    for entries_max in [1, 8, 34] {
+        let mut manifest = Manifest::of_at_most(entries_max, 3, ManifestHash::Sha256);
+        while manifest.push([5; 32]) {}
+        assert_eq!(manifest.segments(), 3 * entries_max..4 * entries_max);
+        let octets = manifest.encode(object.as_name());
+        let decode = |entries_max| Manifest::decode_of_at_most(entries_max, &octets, object.as_name(), 3);
+        assert_eq!(decode(entries_max), Ok(manifest));
+        // One entry fewer, and more, are others' manifests: of other segments.
+        assert_eq!(decode(entries_max + 1), Err(ManifestError::Inconsistent));
+        assert!(entries_max == 1 || decode(entries_max - 1) == Err(ManifestError::Inconsistent));
+    }
+}
+
 /// The dump in docs/manifest.md is what the code makes.
 #[test]
 fn the_documented_example_is_right() {
@@ -242,12 +258,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_manifest_comes_back(index in 0u64..1 << 50, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..241)) {
+    fn every_manifest_comes_back(
+        index in 0u64..1 << 50, spare in 0u64..241, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..241)
+    ) {
         let object = name("/p/file/v=7");
+        let entries_max = (digests.len() as u64 + spare).clamp(1, MANIFEST_ENTRIES);
         for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
-            let manifest = Manifest { hash, first_segment: index * MANIFEST_ENTRIES, digests: digests.clone() };
+            let manifest = Manifest { hash, index, entries_max, digests: digests.clone() };
             let octets = manifest.encode(object.as_name());
-            prop_assert_eq!(Manifest::decode(&octets, object.as_name(), index), Ok(manifest));
+            let decode = |entries_max| Manifest::decode_of_at_most(entries_max, &octets, object.as_name(), index);
+            prop_assert_eq!(decode(entries_max), Ok(manifest));
         }
     }
 

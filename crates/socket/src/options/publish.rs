@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use namely_transport::publish::{self, Signing};
+use namely_wire::PACKET_OCTETS_MAX;
 
 use super::error::OptionError;
 use super::fields::ProducerOptions;
@@ -64,6 +65,7 @@ impl PublishOptions {
         publish::Options {
             packet_octets_max: self.packet_octets_max.unwrap_or(socket.packet_octets_max),
             segment_octets_max: socket.segment_octets,
+            manifest_octets_max: PACKET_OCTETS_MAX,
             signing: match self.manifest.unwrap_or(socket.manifest) {
                 ManifestUse::Off => Signing::PerPacket,
                 ManifestUse::By(hash) => Signing::Manifest(hash),

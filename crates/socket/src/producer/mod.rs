@@ -229,6 +229,7 @@ impl Producer {
             let mut made = how.over(&options);
             if options.follows_path {
                 made.packet_octets_max = made.packet_octets_max.min(self.path_octets());
+                made.manifest_octets_max = self.path_octets();
             }
             (made, how.suite.unwrap_or(options.suite))
         };

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use namely_host::Waker;
+use namely_host::shares::Holder;
 use namely_wire::NameRef;
 use parking_lot::Mutex;
 
@@ -138,7 +139,21 @@ impl Caller {
     ///
     /// It never waits and makes no system call but the one that wakes who serves the disk.
     pub fn read(&self, id: ReadId, name: NameRef<'_>, fresh_at_ms: Option<u64>, bypass: Bypass) -> Asked {
-        self.tier.read(name, fresh_at_ms, bypass, (&self.inbox, id))
+        self.read_for(Holder::Root, id, name, fresh_at_ms, bypass)
+    }
+
+    /// The same for `holder`, who has a share of what may pend: from the threshold, and from the
+    /// ceiling, on only who has had less than that finds room, and of those who wait each has its
+    /// turn.
+    pub fn read_for(
+        &self,
+        holder: Holder,
+        id: ReadId,
+        name: NameRef<'_>,
+        fresh_at_ms: Option<u64>,
+        bypass: Bypass,
+    ) -> Asked {
+        self.tier.read(name, fresh_at_ms, bypass, (&self.inbox, id, holder))
     }
 
     /// Offers Data: see [`Tier::write`](super::Tier::write).

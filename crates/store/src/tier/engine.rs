@@ -12,8 +12,9 @@ use super::shared::{For, Shared};
 /// Takes one request and does it; whether there was one.
 pub(crate) fn serve_one(shared: &Shared) -> bool {
     let Some(mut job) = shared.queue.try_take(false) else { return false };
-    wait_until(shared.queue.due(&job));
+    let due = shared.queue.due(&job);
     let result = job.run();
+    wait_until(due);
     shared.finish(job, result);
     true
 }

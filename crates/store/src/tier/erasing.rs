@@ -142,7 +142,7 @@ impl Shared {
     }
 }
 
-fn load(folder: &Path, key: &Key) -> Vec<Erased> {
+pub(crate) fn load(folder: &Path, key: &Key) -> Vec<Erased> {
     let Ok(octets) = std::fs::read(folder.join("erased")) else { return Vec::new() };
     decode(key, &octets).unwrap_or_else(|| {
         tracing::warn!(folder = %folder.display(), "what was erased is not known any more: erase it again");

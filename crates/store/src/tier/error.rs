@@ -90,6 +90,9 @@ impl fmt::Display for TierError {
                 )?;
                 write!(f, "write there")
             }
+            TierError::Io(path, error) if error.kind() == io::ErrorKind::NotADirectory => {
+                write!(f, "{} is no folder: give another one", path.display())
+            }
             TierError::Io(path, error) => {
                 write!(f, "{}: {error}: see the kernel's log for what the disk has", path.display())
             }
@@ -123,6 +126,7 @@ mod tests {
             (&[Errno::NOSPC, Errno::DQUOT, Errno::FBIG][..], "no space left for /cs/one: free some"),
             (&[Errno::ROFS, Errno::ACCESS, Errno::PERM], "/cs/one cannot be written: mount its file system"),
             (&[Errno::IO, Errno::NODEV], "see the kernel's log"),
+            (&[Errno::NOTDIR], "/cs/one is no folder: give another one"),
         ] {
             for errno in errnos {
                 assert!(told(*errno).contains(what), "{}", told(*errno));

@@ -11,6 +11,8 @@ pub enum FilterKind {
     Cuckoo,
     /// A counting Bloom filter: 12 counters of four bits for a record, of which 7 are looked at.
     CountingBloom,
+    /// None: the index is looked at for every name, which experiments compare.
+    None,
 }
 
 /// A filter of hashes.
@@ -18,7 +20,7 @@ pub enum FilterKind {
 pub(crate) enum Filter {
     Cuckoo(Cuckoo),
     Bloom(CountingBloom),
-    /// What could not be built: anything may be there.
+    /// None, or what could not be built: anything may be there.
     Any,
 }
 
@@ -34,6 +36,7 @@ impl Filter {
                 hashes.for_each(|hash| bloom.insert(hash));
                 Filter::Bloom(bloom)
             }
+            FilterKind::None => Filter::Any,
             FilterKind::Cuckoo => {
                 let mut room = records;
                 for _ in 0..BUILDS_MAX {

@@ -13,16 +13,13 @@ use super::engine::serve_one;
 use super::error::TierError;
 use super::index::Look;
 use super::log::checks;
-use super::options::{BLOCK_OCTETS, EngineKind};
+use super::options::{BLOCK_OCTETS, EngineKind, REINSERTED_PART};
 use super::place::{Expiry, Place, SEGMENTS_MAX};
 use super::queue::Job;
 use super::sealing::write_index;
 use super::segment::{Recorded, Segment, remove_files, segment_path};
 use super::shared::Shared;
 use super::window::Window;
-
-/// Of a segment that is thrown away so much may be written again: a quarter.
-const REINSERTED_PART: u64 = 4;
 
 /// How long the keeper waits at most before it looks whether something is due.
 const TICK: Duration = Duration::from_millis(200);
@@ -132,7 +129,8 @@ impl Shared {
                 let segment = Arc::new(segment);
                 self.octets.fetch_add(octets, Ordering::Relaxed);
                 self.segments.write()[slot] = Some(segment.clone());
-                self.log.lock().offer_segment(segment);
+                let leaves_room = is_full();
+                self.log.lock().offer_segment(segment, leaves_room);
                 *self.fault.lock() = None;
                 true
             }
@@ -224,7 +222,7 @@ impl Shared {
                 return true;
             }
             let mut log = self.log.lock();
-            if let Some(place) = log.append(hash, packet, expires) {
+            if let Some(place) = log.append_again(hash, packet, expires) {
                 if self.index.remove(hash, old) {
                     self.index.insert_older(hash, place);
                     self.counters.reinserted.add(1);

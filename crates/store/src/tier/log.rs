@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::buffer::Buffer;
-use super::options::{BLOCK_OCTETS, GROUPS_MAX};
+use super::options::{BLOCK_OCTETS, GROUPS_MAX, REINSERTED_PART};
 use super::place::{Expiry, Place};
 use super::record::{self, CHECK_AT, Key, RECORD_OCTETS_MAX};
 use super::segment::{Recorded, Segment};
@@ -43,6 +43,8 @@ pub(crate) struct Log {
     filling: Option<Filling>,
     /// Segments to go on in.
     next: Option<Arc<Segment>>,
+    /// Whether room is left in it for what of the oldest segment is written again.
+    leaves_room: bool,
     /// Full groups that are not written, the oldest first.
     groups: VecDeque<Group>,
     /// Segments to which nothing is added any more, the oldest first.
@@ -57,6 +59,7 @@ impl Log {
             group_octets: group_octets as usize,
             filling: None,
             next: None,
+            leaves_room: false,
             groups: VecDeque::new(),
             ended: VecDeque::new(),
             spare: Vec::new(),
@@ -69,12 +72,27 @@ impl Log {
         self.next.is_none()
     }
 
-    pub(crate) fn offer_segment(&mut self, segment: Arc<Segment>) {
+    /// `leaves_room`: before the one after it can be made another must go.
+    pub(crate) fn offer_segment(&mut self, segment: Arc<Segment>, leaves_room: bool) {
         self.next = Some(segment);
+        self.leaves_room = leaves_room;
     }
 
-    /// Appends a packet; none if there is no room for it now.
-    pub(crate) fn append(
+    /// Appends a packet; none if there is no room for it now. Where a segment must go before there
+    /// is one to go on in, a part of the present one is left for what of it is written again: else
+    /// who writes much would put out what was read or is pinned.
+    pub(crate) fn append(&mut self, hash: u64, packet: &[u8], expires: (u64, Expiry)) -> Option<Place> {
+        let left = |filling: &Filling| {
+            let used = filling.start + filling.used as u64 + record::record_octets(packet.len()) as u64;
+            used + filling.segment.octets / REINSERTED_PART + self.group_octets as u64
+                <= filling.segment.octets
+        };
+        let has_room = !self.leaves_room || self.next.is_some() || self.filling.as_ref().is_none_or(left);
+        if has_room { self.append_again(hash, packet, expires) } else { None }
+    }
+
+    /// The same for what is written again.
+    pub(crate) fn append_again(
         &mut self,
         hash: u64,
         packet: &[u8],
@@ -248,6 +266,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn until_there_is_a_segment_to_go_on_in_room_is_left_for_what_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("segment");
+        let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
+        let segment = Arc::new(Segment::new(1, 0, file, 64 << 10, false));
+        let mut log = Log::new(16 << 10);
+        log.offer_segment(segment.clone(), true);
+        let expires = (0, Expiry::new(0, 0));
+        let taken = (0..100).take_while(|_| log.append(1, &[7; 4000], expires).is_some()).count();
+        assert!((4..8).contains(&taken), "about half of fifteen: {taken}");
+        let again = (0..100).take_while(|_| log.append_again(1, &[7; 4000], expires).is_some()).count();
+        assert!(again >= 4, "a quarter at least: {again}");
+        log.offer_segment(segment, true);
+        assert!(log.append(1, &[7; 4000], expires).is_some());
+    }
+
+    #[test]
     fn so_many_groups_wait_and_what_comes_then_finds_no_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("segment");
@@ -256,7 +291,7 @@ mod tests {
         let mut log = Log::new(16 << 10);
         let append = |log: &mut Log| log.append(1, &[7; 8000], (0, Expiry::new(0, 0)));
         assert!(append(&mut log).is_none() && log.wants_segment());
-        log.offer_segment(segment.clone());
+        log.offer_segment(segment.clone(), false);
         // Two records in each group, and two in the one that is being filled.
         for _ in 0..2 * (GROUPS_MAX + 1) {
             assert!(append(&mut log).is_some());

@@ -48,7 +48,7 @@
 //! ```text
 //! segment-<number>.log
 //! 0                       16           24                  56    4096
-//! | "namely-segment-1" (16) | number (8) | BLAKE3 of both (32) | 0 | group | group | ...
+//! | "namely-segment-2" (16) | number (8) | BLAKE3 of both (32) | 0 | group | group | ...
 //!
 //! group: records, and zeros up to the next multiple of 4096
 //!
@@ -73,6 +73,7 @@
 //! | segment (8) | 1 (1)  | name octets (2) | name: its components' TLVs
 //! ```
 //!
+//! - `check` of a record: SipHash-1-3 of `length`, `expires` and `packet`, by another key.
 //! - `segment` of a prefix: the last one in which there may be such records. The octet behind it is
 //!   1 once none is in an index any more.
 //! - `offset`, `octets` of an entry: of its record, in units of 16; `octets` of an index: of the
@@ -86,6 +87,7 @@
 //! sealed have none. What was written before [`Tier::sync`], or before the last time that the tier
 //! did that itself, is there.
 
+mod admission;
 mod ahead;
 mod buffer;
 mod caller;
@@ -97,6 +99,7 @@ mod faulty_disk;
 mod filter;
 mod index;
 mod keeper;
+mod listing;
 mod log;
 mod options;
 mod place;
@@ -111,6 +114,7 @@ mod shared;
 mod status;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod window;
 
 use std::path::Path;
@@ -123,10 +127,12 @@ use namely_host::{Waker, clock};
 use namely_wire::{Name, NameRef};
 use parking_lot::{Condvar, Mutex, RwLock};
 
+pub use self::admission::{Admission, GHOSTS_MAX, Gate};
 pub use self::caller::{Asked, Bypass, Caller, Completion, Outcome, ReadId, StoredData};
 pub use self::erasing::ERASED_MAX;
 pub use self::error::TierError;
 pub use self::filter::FilterKind;
+pub use self::listing::{Listed, list};
 pub use self::options::{
     EngineKind, Fairness, OCTETS_MAX, OCTETS_MIN, Options, PENDING_MAX, PENDING_THRESHOLD, Slowness,
     THREADS_MAX,
@@ -195,6 +201,7 @@ impl Tier {
             is_doubtful: AtomicBool::new(false),
             erased: RwLock::default(),
             pinned: RwLock::default(),
+            gate: Gate::new(options.admission, options.ghosts()),
         });
         shared.recover()?;
         // Before anything is asked: what is offered at once finds room.
@@ -280,7 +287,8 @@ impl Tier {
             octets: shared.octets.load(Ordering::Relaxed),
             octets_max: shared.octets_max.load(Ordering::Relaxed),
             segments: shared.segments.read().iter().flatten().count() as u64,
-            index_octets: shared.index.memory_octets() as u64,
+            index_octets: (shared.index.memory_octets() + shared.gate.memory_octets()) as u64,
+            admission: shared.gate.admission(),
             pending: shared.queue.pending() as u64,
             pending_threshold: shared.threshold.load(Ordering::Relaxed) as u64,
             fault: shared.fault.lock().clone(),
@@ -303,6 +311,18 @@ impl Tier {
         let octets_min = OCTETS_MIN.max(4 * self.shared.options.segment_octets());
         self.shared.octets_max.store(octets.clamp(octets_min, OCTETS_MAX), Ordering::Relaxed);
         self.shared.wake_keeper();
+    }
+
+    /// Whether Data that leaves the memory is to be offered by [`Tier::write`]: by the rule, or
+    /// since it is below a pinned prefix. `was_asked_for`: it was, while it was in memory.
+    pub fn admits(&self, name: NameRef<'_>, was_asked_for: bool) -> bool {
+        let gate = &self.shared.gate;
+        gate.admits(self.shared.hash(name), was_asked_for) || self.is_pinned(name)
+    }
+
+    /// What is admitted from now on.
+    pub fn set_admission(&self, admission: Admission) {
+        self.shared.gate.set_admission(admission);
     }
 
     /// Which request is next when several wait.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::admission::{Admission, OCTETS_A_GHOST};
 use super::error::TierError;
 use super::filter::FilterKind;
 use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
@@ -28,6 +29,9 @@ pub(crate) const GROUP_OCTETS: u64 = 512 << 10;
 
 /// Octets of a block: what direct I/O reads and writes whole ones of.
 pub(crate) const BLOCK_OCTETS: u64 = 4096;
+
+/// Of a segment that is thrown away so much may be written again: a quarter.
+pub(crate) const REINSERTED_PART: u64 = 4;
 
 /// What reads and writes the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +82,8 @@ pub struct Slowness {
 pub struct Options {
     /// Octets of the folder, at least [`OCTETS_MIN`].
     pub octets_max: u64,
+    /// What of the memory's leavings is written.
+    pub admission: Admission,
     /// Requests that pend from which on there is a bypass; 0: always.
     pub pending_threshold: usize,
     /// Requests that pend from which on all are refused.
@@ -106,6 +112,7 @@ impl Options {
     pub fn new(octets_max: u64) -> Self {
         Options {
             octets_max,
+            admission: Admission::default(),
             pending_threshold: PENDING_THRESHOLD,
             pending_max: PENDING_MAX,
             engine: EngineKind::default(),
@@ -139,6 +146,11 @@ impl Options {
 
     pub(crate) fn group_octets(&self) -> u64 {
         (self.segment_octets() / 4).min(GROUP_OCTETS) / BLOCK_OCTETS * BLOCK_OCTETS
+    }
+
+    /// Names that are remembered of what left the memory and was not written.
+    pub(crate) fn ghosts(&self) -> usize {
+        usize::try_from(self.octets_max / OCTETS_A_GHOST).unwrap_or(usize::MAX)
     }
 
     /// Maximum number of records: their index takes no more than a thirty-second of the disk.

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_host::Waker;
+use namely_host::shares::Holder;
 use parking_lot::{Condvar, Mutex};
 
 use super::buffer::Buffer;
 use super::log::Writing;
 use super::options::{Fairness, Slowness};
 use super::segment::Segment;
+use super::turns::Turns;
 
 /// A request to the disk.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) enum Job<R> {
         offset: u64,
         buffer: Buffer,
         reader: R,
+        /// Whose share it is of what may pend.
+        holder: Holder,
     },
     Write(Writing),
 }
@@ -58,7 +62,7 @@ pub(crate) struct Queue<R> {
 
 #[derive(Debug)]
 struct State<R> {
-    reads: VecDeque<(u64, Job<R>)>,
+    reads: Turns<Job<R>>,
     writes: VecDeque<(u64, Job<R>)>,
     taken: u64,
     fairness: Fairness,
@@ -74,7 +78,7 @@ impl<R> Queue<R> {
     pub(crate) fn new(fairness: Fairness, slowness: Slowness, waker: Option<Waker>) -> Self {
         Queue {
             state: Mutex::new(State {
-                reads: VecDeque::new(),
+                reads: Turns::new(),
                 writes: VecDeque::new(),
                 taken: 0,
                 fairness,
@@ -101,7 +105,7 @@ impl<R> Queue<R> {
         state.taken += 1;
         let number = state.taken;
         match job {
-            Job::Read { .. } => state.reads.push_back((number, job)),
+            Job::Read { holder, .. } => state.reads.push(holder, number, job.octets(), job),
             Job::Write(_) => state.writes.push_back((number, job)),
         }
         let sleeps = state.waiting > 0;
@@ -114,9 +118,19 @@ impl<R> Queue<R> {
         }
     }
 
-    /// A request was done.
-    pub(crate) fn done(&self) {
+    /// Whether one more read of `holder` may pend: less than `limit` do, or it has not had its
+    /// share.
+    pub(crate) fn has_room(&self, holder: Holder, limit: usize) -> bool {
+        let pending = self.pending();
+        pending < limit || (limit > 0 && self.state.lock().reads.has_room(holder, pending, limit))
+    }
+
+    /// A request was done; `reader`: whose read it was.
+    pub(crate) fn done(&self, reader: Option<Holder>) {
         self.pending.fetch_sub(1, Ordering::Relaxed);
+        if let Some(reader) = reader {
+            self.state.lock().reads.done(reader);
+        }
     }
 
     /// The next request; none once the queue is closed and empty.
@@ -199,12 +213,13 @@ impl<R> Queue<R> {
 
 impl<R> State<R> {
     fn next(&mut self) -> Option<Job<R>> {
-        let (Some((read, first_read)), Some((write, first_write))) =
-            (self.reads.front(), self.writes.front())
+        let (Some((read, read_octets)), Some((write, first_write))) =
+            (self.reads.first(), self.writes.front())
         else {
             self.served = [0; 2];
-            return self.reads.pop_front().or_else(|| self.writes.pop_front()).map(|(_, job)| job);
+            return self.reads.take().or_else(|| self.writes.pop_front().map(|(_, job)| job));
         };
+        let (write, write_octets) = (*write, first_write.octets());
         let reads = match self.fairness {
             Fairness::Fifo => read < write,
             Fairness::DataFirst => false,
@@ -213,8 +228,8 @@ impl<R> State<R> {
                 let after = |served: u64, octets: u64, part: u32| {
                     served.saturating_add(octets.saturating_mul(1 << 10) / u64::from(part.max(1)))
                 };
-                let read = after(self.served[0], first_read.octets(), reads);
-                let write = after(self.served[1], first_write.octets(), writes);
+                let read = after(self.served[0], read_octets, reads);
+                let write = after(self.served[1], write_octets, writes);
                 let is_read = read <= write;
                 if is_read {
                     self.served[0] = read
@@ -224,8 +239,7 @@ impl<R> State<R> {
                 is_read
             }
         };
-        let queue = if reads { &mut self.reads } else { &mut self.writes };
-        queue.pop_front().map(|(_, job)| job)
+        if reads { self.reads.take() } else { self.writes.pop_front().map(|(_, job)| job) }
     }
 }
 
@@ -276,7 +290,10 @@ mod tests {
         for kind in pushed.chars() {
             let segment = segment.clone();
             queue.push(match kind {
-                'r' => Job::Read { segment, offset: 0, buffer: Buffer::new(4096), reader: () },
+                'r' => {
+                    let (buffer, holder) = (Buffer::new(4096), Holder::Root);
+                    Job::Read { segment, offset: 0, buffer, reader: (), holder }
+                }
                 _ => {
                     let buffer = Arc::new(Buffer::new(16384));
                     Job::Write(Writing { number: 0, segment, start: 0, octets: 16384, buffer })

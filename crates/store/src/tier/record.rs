@@ -1,11 +1,13 @@
 //! How records lie in a segment: as in a producer's store, with a check by the folder's key, and
 //! each at a multiple of 16 octets.
 
+use std::hash::Hasher;
+
 use namely_wire::{DataView, NameRef, PACKET_OCTETS_MAX};
 use siphasher::sip::SipHasher13;
 
 use super::place::UNIT_OCTETS;
-use crate::format::{Format, checksum_by};
+use crate::format::Format;
 
 /// Octets before a packet: its length, when it expires, the check.
 pub(crate) const HEADER_OCTETS: usize = Format::Two.header_octets();
@@ -16,18 +18,19 @@ pub(crate) const RECORD_OCTETS_MAX: usize = (HEADER_OCTETS + PACKET_OCTETS_MAX).
 /// A folder's key. Nobody who does not have it can make octets that look like a record.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
-    check: [u8; 32],
+    digests: [u8; 32],
+    records: SipHasher13,
     names: SipHasher13,
 }
 
 impl Key {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
-        let names = *blake3::keyed_hash(key, b"names").as_bytes();
-        let (names, _) = names.split_first_chunk::<16>().expect("32 octets have 16");
-        Key {
-            check: *blake3::keyed_hash(key, b"records").as_bytes(),
-            names: SipHasher13::new_with_key(names),
-        }
+        let of = |what: &[u8]| *blake3::keyed_hash(key, what).as_bytes();
+        let hasher = |what: &[u8]| {
+            let key = of(what);
+            SipHasher13::new_with_key(key.first_chunk().expect("32 octets have 16"))
+        };
+        Key { digests: of(b"digests"), records: hasher(b"records"), names: hasher(b"names") }
     }
 
     /// By what a name is found; `name`: its components.
@@ -35,14 +38,19 @@ impl Key {
         self.names.hash(name)
     }
 
-    /// The check of a record.
+    /// The check of a record. SipHash, since it is computed for each read: a packet is too short
+    /// for the lanes of BLAKE3, which takes three times as long.
     pub(crate) fn check(&self, length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
-        checksum_by(length, expires, &blake3::keyed_hash(&self.check, packet))
+        let mut hasher = self.records;
+        hasher.write(&length);
+        hasher.write(&expires);
+        hasher.write(packet);
+        hasher.finish().to_le_bytes()
     }
 
     /// The digest of a file that says what is in a segment.
     pub(crate) fn digest(&self, octets: &[u8]) -> [u8; 32] {
-        *blake3::keyed_hash(&self.check, octets).as_bytes()
+        *blake3::keyed_hash(&self.digests, octets).as_bytes()
     }
 }
 

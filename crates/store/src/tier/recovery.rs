@@ -143,7 +143,7 @@ impl Shared {
 }
 
 /// The numbers of the segments in `folder`, the lowest first.
-fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+pub(crate) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();

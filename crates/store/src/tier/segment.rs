@@ -14,7 +14,7 @@ use super::options::BLOCK_OCTETS;
 use super::place::Place;
 use super::record::Key;
 
-const MAGIC: &[u8; 16] = b"namely-segment-1";
+const MAGIC: &[u8; 16] = b"namely-segment-2";
 
 /// A record, as the index of a segment knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub(crate) fn open_file(path: &Path, flags: OFlags, direct: bool) -> io::Result<
 ///
 /// ```text
 /// 0                       16           24                            4096
-/// | "namely-segment-1" (16) | number (8) | keyed BLAKE3 of both (32) | 0 |
+/// | "namely-segment-2" (16) | number (8) | keyed BLAKE3 of both (32) | 0 |
 /// ```
 fn header(number: u64, key: &Key) -> Buffer {
     let mut block = Buffer::new(BLOCK_OCTETS as usize);

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use namely_host::shares::Holder;
 use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use super::admission::Gate;
 use super::ahead::{Ahead, PART_OCTETS, PartKey, Way, extent};
 use super::buffer::{Buffer, Pool, blocks};
 use super::caller::{Asked, Bypass, Inbox, Outcome, ReadId, StoredData};
@@ -46,6 +48,8 @@ pub(crate) struct Reader {
     pub(crate) segment: Option<u64>,
     /// It must be fresh then; 0: whenever.
     pub(crate) fresh_at_ms: u64,
+    /// For whom it is.
+    pub(crate) holder: Holder,
 }
 
 /// For whom the disk is read.
@@ -99,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) is_doubtful: AtomicBool,
     pub(crate) erased: RwLock<Vec<Erased>>,
     pub(crate) pinned: RwLock<Vec<Name>>,
+    pub(crate) gate: Gate,
 }
 
 impl Shared {
@@ -112,7 +117,7 @@ impl Shared {
         name: NameRef<'_>,
         fresh_at_ms: Option<u64>,
         bypass: Bypass,
-        (inbox, id): (&Arc<Inbox>, ReadId),
+        (inbox, id, holder): (&Arc<Inbox>, ReadId, Holder),
     ) -> Asked {
         let has_digest = name.last().is_some_and(|last| last.is_implicit_digest());
         let name = if has_digest { name.without_last(1) } else { name };
@@ -150,12 +155,13 @@ impl Shared {
             name: name.as_bytes().into(),
             segment: name.last().and_then(|last| last.segment()),
             fresh_at_ms,
+            holder,
         };
         self.begin(segment, reader, bypass)
     }
 
     fn begin(&self, segment: Arc<Segment>, reader: Reader, bypass: Bypass) -> Asked {
-        let place = reader.place;
+        let (place, holder) = (reader.place, reader.holder);
         if !segment.is_sealed.load(Ordering::Acquire) {
             let log = self.log.lock();
             if let Some(octets) = log.record(&segment, place) {
@@ -169,11 +175,12 @@ impl Shared {
                 return Asked::Reading;
             }
         }
-        if bypass == Bypass::Possible && self.is_busy() {
+        let threshold = self.threshold.load(Ordering::Relaxed);
+        if bypass == Bypass::Possible && !self.queue.has_room(holder, threshold) {
             self.counters.bypassed_reads.add(1);
             return Asked::Busy;
         }
-        if self.queue.pending() >= self.options.pending_max {
+        if !self.queue.has_room(holder, self.options.pending_max) {
             self.counters.refused_reads.add(1);
             return Asked::Busy;
         }
@@ -190,7 +197,8 @@ impl Shared {
             }
             Way::Alone(reader) => (For::One(reader), blocks(place.offset(), place.octets())),
         };
-        self.queue.push(Job::Read { segment, offset, buffer: self.pool.take(octets), reader });
+        let buffer = self.pool.take(octets);
+        self.queue.push(Job::Read { segment, offset, buffer, reader, holder });
         Asked::Reading
     }
 
@@ -320,10 +328,10 @@ impl Shared {
     /// A request was done, as `result` says.
     pub(crate) fn finish(&self, job: Job<For>, result: io::Result<()>) {
         match job {
-            Job::Read { segment, offset, buffer, reader } => {
+            Job::Read { segment, offset, buffer, reader, holder } => {
                 self.counters.disk_reads.add(1);
                 // Before anybody is told: who has the completion finds nothing pending.
-                self.queue.done();
+                self.queue.done(Some(holder));
                 self.finish_reads(&segment, (offset, Arc::new(buffer)), reader, result);
             }
             Job::Write(writing) => {
@@ -331,7 +339,7 @@ impl Shared {
                 let number = writing.number;
                 drop(writing);
                 self.finish_write(number, result);
-                self.queue.done();
+                self.queue.done(None);
                 self.wake_keeper();
             }
         }

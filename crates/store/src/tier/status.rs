@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::admission::Admission;
+
 /// Counts of what happened since a tier was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -61,8 +63,10 @@ pub struct Status {
     pub octets_max: u64,
     /// Segments.
     pub segments: u64,
-    /// Octets of memory of index and filter.
+    /// Octets of memory of index, filter, and names that left the memory.
     pub index_octets: u64,
+    /// What of the memory's leavings is written.
+    pub admission: Admission,
     /// Requests that pend.
     pub pending: u64,
     /// The threshold of them.

@@ -280,9 +280,9 @@ fn a_folder_that_is_not_this_tiers_is_refused_with_what_to_do() {
     write(&tier, 0..1);
     refused("is in use by another router: stop it");
     drop(tier);
-    // Of a later version.
+    // Of another version.
     let other = segment::segment_path(path, 9);
-    let mut block = b"namely-segment-2".to_vec();
+    let mut block = b"namely-segment-1".to_vec();
     block.resize(4096, 0);
     std::fs::write(&other, &block).unwrap();
     refused("was not written by this version: remove the folder");
@@ -462,4 +462,39 @@ fn a_budget_that_is_lowered_makes_the_oldest_go() {
     assert_eq!(read(&tier, &mut caller, 899), Some(packet(899).1));
     tier.set_octets_max(OCTETS_MIN - 1);
     assert_eq!(tier.status().octets_max, OCTETS_MIN);
+}
+
+#[test]
+fn what_a_folder_has_below_a_prefix_is_listed_while_it_is_used_and_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    let names = |prefix: &str| {
+        let (mut names, mut octets) = (Vec::new(), (0, 0));
+        let prefix: Name = prefix.parse().unwrap();
+        let mut found = |listed: Listed<'_>| {
+            assert!(listed.octets > 3000 && listed.expires_ms <= 7);
+            names.push(listed.name.to_name());
+        };
+        list(folder.path(), prefix.as_name(), &mut found, &mut |done, all| octets = (done, all)).unwrap();
+        assert_eq!(octets.0, octets.1);
+        names.sort();
+        names
+    };
+    assert!(names("/").is_empty());
+    write(&tier, 0..40);
+    // Once more for later: it is told once.
+    assert_eq!(tier.write(packet(7).0.as_name(), &packet(7).1, 7), Written::Known);
+    tier.sync().unwrap();
+    let all: Vec<Name> = (0..40).map(|number| packet(number).0).collect();
+    assert_eq!(names("/"), all);
+    assert_eq!(names("/p/object"), all);
+    assert_eq!(names("/p/object/v=1/seg=3"), [packet(3).0]);
+    assert!(names("/q").is_empty());
+    tier.erase(packet(3).0.as_name()).unwrap();
+    tier.turn();
+    assert_eq!(names("/p").len(), 39);
+    tier.close().unwrap();
+    assert_eq!(names("/p").len(), 39);
+    let nowhere = list(&folder.path().join("x"), all[0].as_name(), &mut |_| {}, &mut |_, _| {});
+    assert!(nowhere.is_err());
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use namely_host::clock::unix_ns;
 use namely_security::{
-    MANIFEST_ENTRIES, MANIFEST_KEYWORD, TrustPolicy, Verdict, Verified, Verifier, manifest_name,
+    MANIFEST_ENTRIES, MANIFEST_KEYWORD, Manifest, TrustPolicy, Verdict, Verified, Verifier, manifest_name,
 };
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{
     CertificateName, Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types,
 };
+
+use crate::publish::{MANIFEST_ENTRIES_MIN, SHORT_MANIFEST_OCTETS_MAX};
 
 use super::{Object, ObjectError, PAUSES_MAX, ReadOptions, SignatureMode, again_after_ns};
 use crate::connection::{Answer, Connection, ConnectionError};
@@ -214,10 +216,28 @@ impl<'a> Discovery<'a> {
             // manifest.
             Some(last) if self.verifier.policy().is_authenticating() && self.has_manifests(data) => {
                 let segments = Some(last.saturating_add(1));
-                Object { segments, signature_mode: SignatureMode::Manifests, ..object }
+                let manifest_entries = self.entries_of_manifests(data, last);
+                Object { segments, signature_mode: SignatureMode::Manifests, manifest_entries, ..object }
             }
             _ => object,
         }
+    }
+
+    /// How many segments each manifest covers of an object without metadata, whose segment `data`
+    /// is: as many as its first one, which is believed or not when its turn comes. Where packets
+    /// are long, or one manifest is enough, nobody has to be asked.
+    fn entries_of_manifests(&mut self, data: &DataView<'_>, last: u64) -> u64 {
+        let octets = data.content.len() + data.name.encoded_octets();
+        if octets > SHORT_MANIFEST_OCTETS_MAX || last < MANIFEST_ENTRIES_MIN {
+            return MANIFEST_ENTRIES;
+        }
+        let object = data.name.without_last(1);
+        let interest = self.interest(manifest_name(object, 0));
+        let Ok(wire) = self.answer(&interest, object) else { return MANIFEST_ENTRIES };
+        let first = DataView::parse(&wire).ok();
+        let first = first.and_then(|first| Manifest::decode(first.content, object, 0).ok());
+        let entries = first.map_or(MANIFEST_ENTRIES, |manifest| manifest.segments().end);
+        if entries > last { MANIFEST_ENTRIES } else { entries.max(1) }
     }
 
     /// Returns true if manifests vouch for the object that `data` is a segment of: taken for
@@ -257,15 +277,16 @@ impl<'a> Discovery<'a> {
         if !asked.is_prefix_of(metadata.name.as_name()) {
             return Err(ObjectError::Stray { asked: asked.to_name(), led_to: metadata.name });
         }
-        let has_manifests = metadata.manifest_entries == Some(MANIFEST_ENTRIES);
+        let entries = metadata.manifest_entries.filter(|entries| (1..=MANIFEST_ENTRIES).contains(entries));
         let authenticating = self.verifier.policy().is_authenticating();
-        let signature_mode = match has_manifests && authenticating && metadata.last_segment.is_some() {
+        let signature_mode = match entries.is_some() && authenticating && metadata.last_segment.is_some() {
             true => SignatureMode::Manifests,
             false => SignatureMode::Segments,
         };
         Ok(Object {
             segments: metadata.last_segment.map(|last| last.saturating_add(1)),
             signature_mode,
+            manifest_entries: entries.unwrap_or(MANIFEST_ENTRIES),
             as_of_ns: made_at_ns(data.name()),
             reason: Some(data.reason().clone()),
             metadata: Some(metadata.clone()),
@@ -315,6 +336,7 @@ fn unknown(name: Name) -> Object {
         name,
         segments: None,
         signature_mode: SignatureMode::Segments,
+        manifest_entries: MANIFEST_ENTRIES,
         metadata: None,
         as_of_ns: None,
         reason: None,

@@ -101,8 +101,8 @@ impl ObjectError {
             }
             ObjectError::Untrusted(rejection) if rejection.may_be_anothers() && rejection.key.is_some() => {
                 Some(
-                    "if its producer has another key, somebody poisoned a cache on the way: `namely cs erase` empties \
-                 this router's",
+                    "`namely cert trust --from NAME` shows the fingerprint to compare with its producer's; if that differs, somebody \
+                 poisoned a cache on the way: `namely cs erase` empties this router's",
                 )
             }
             ObjectError::Refused { reason: NackReason::Congestion, .. }

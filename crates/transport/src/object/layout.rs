@@ -7,12 +7,7 @@
 
 use std::ops::Range;
 
-use namely_security::MANIFEST_ENTRIES;
-
 use super::{Object, Part, SignatureMode};
-
-/// Pieces of a full group: its segments and the next manifest.
-const GROUP: u64 = MANIFEST_ENTRIES + 1;
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +23,9 @@ pub(super) enum Piece {
 pub(super) enum Layout {
     /// Segments alone; piece numbers are segment numbers.
     Plain,
-    /// Segments under manifests: groups `first_group..groups`, of the first one without its first
-    /// `skipped` segments; `segments` segments in all.
-    Manifests { first_group: u64, groups: u64, segments: u64, skipped: u64 },
+    /// Segments under manifests of `entries` each: groups `first_group..groups`, of the first one
+    /// without its first `skipped` segments; `segments` segments in all.
+    Manifests { entries: u64, first_group: u64, groups: u64, segments: u64, skipped: u64 },
 }
 
 impl Layout {
@@ -39,18 +34,20 @@ impl Layout {
     pub(super) fn of(object: &Object, part: Part) -> Self {
         match (object.signature_mode, object.segments) {
             (SignatureMode::Manifests, Some(segments)) => {
-                Layout::manifests(part.first, part.end_of(Some(segments)).unwrap_or(segments))
+                let end = part.end_of(Some(segments)).unwrap_or(segments);
+                Layout::manifests(object.manifest_entries, part.first, end)
             }
             _ => Layout::Plain,
         }
     }
 
-    /// Under manifests, from `first_segment` on, of an object of `segments` (at least one).
-    pub(super) fn manifests(first_segment: u64, segments: u64) -> Self {
-        let groups = segments.div_ceil(MANIFEST_ENTRIES).max(1);
-        let first_group = (first_segment / MANIFEST_ENTRIES).min(groups - 1);
-        let skipped = first_segment.min(segments).saturating_sub(first_group * MANIFEST_ENTRIES);
-        Layout::Manifests { first_group, groups, segments, skipped }
+    /// Under manifests of `entries`, from `first_segment` on, of an object of `segments` (each at
+    /// least one).
+    pub(super) fn manifests(entries: u64, first_segment: u64, segments: u64) -> Self {
+        let groups = segments.div_ceil(entries).max(1);
+        let first_group = (first_segment / entries).min(groups - 1);
+        let skipped = first_segment.min(segments).saturating_sub(first_group * entries);
+        Layout::Manifests { entries, first_group, groups, segments, skipped }
     }
 
     /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout
@@ -58,10 +55,10 @@ impl Layout {
     pub(super) fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
         match *self {
             Layout::Plain => first_segment..segments,
-            Layout::Manifests { first_group, groups, segments, skipped } => {
+            Layout::Manifests { entries, first_group, groups, segments, skipped } => {
                 let full = groups - 1 - first_group;
-                let last = segments.saturating_sub((groups - 1) * MANIFEST_ENTRIES);
-                0..1 + (full * GROUP + last).saturating_sub(skipped)
+                let last = segments.saturating_sub((groups - 1) * entries);
+                0..1 + (full * pieces_of_group(entries) + last).saturating_sub(skipped)
             }
         }
     }
@@ -74,34 +71,36 @@ impl Layout {
 
     /// What piece number `piece` is.
     pub(super) fn piece(&self, piece: u64) -> Piece {
-        let Layout::Manifests { first_group, groups, skipped, .. } = *self else {
+        let Layout::Manifests { entries, first_group, groups, skipped, .. } = *self else {
             return Piece::Segment(piece);
         };
+        let of_group = pieces_of_group(entries);
         let whole =
             if piece < Self::ahead(first_group, groups) { piece } else { piece.saturating_add(skipped) };
         let Some(rest) = whole.checked_sub(1) else { return Piece::Manifest(first_group) };
-        let group = (first_group + rest / GROUP).min(groups - 1);
-        let place = rest - (group - first_group) * GROUP;
+        let group = (first_group + rest / of_group).min(groups - 1);
+        let place = rest - (group - first_group) * of_group;
         match place {
-            _ if group == groups - 1 => Piece::Segment(group * MANIFEST_ENTRIES + place),
+            _ if group == groups - 1 => Piece::Segment(group * entries + place),
             0 => Piece::Manifest(group + 1),
-            _ => Piece::Segment(group * MANIFEST_ENTRIES + place - 1),
+            _ => Piece::Segment(group * entries + place - 1),
         }
     }
 
     /// The number of a piece; none if it is before the first segment or past the last.
     pub(super) fn number(&self, piece: Piece) -> Option<u64> {
-        let Layout::Manifests { first_group, groups, segments, skipped } = *self else {
+        let Layout::Manifests { entries, first_group, groups, segments, skipped } = *self else {
             let Piece::Segment(segment) = piece else { return None };
             return Some(segment);
         };
+        let of_group = pieces_of_group(entries);
         let whole = match piece {
             Piece::Manifest(index) if index == first_group => return Some(0),
-            Piece::Manifest(index) if index < groups => 1 + index.checked_sub(first_group + 1)? * GROUP,
+            Piece::Manifest(index) if index < groups => 1 + index.checked_sub(first_group + 1)? * of_group,
             Piece::Segment(segment) if segment < segments => {
-                let group = segment / MANIFEST_ENTRIES;
+                let group = segment / entries;
                 let ahead = u64::from(group < groups - 1);
-                1 + group.checked_sub(first_group)? * GROUP + ahead + segment % MANIFEST_ENTRIES
+                1 + group.checked_sub(first_group)? * of_group + ahead + segment % entries
             }
             _ => return None,
         };
@@ -110,14 +109,21 @@ impl Layout {
     }
 }
 
+/// Pieces of a full group: its segments and the next manifest.
+fn pieces_of_group(entries: u64) -> u64 {
+    entries + 1
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use namely_security::MANIFEST_ENTRIES;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn a_manifest_comes_a_group_ahead_of_its_segments() {
-        let layout = Layout::manifests(0, 500);
+        let layout = Layout::manifests(MANIFEST_ENTRIES, 0, 500);
         let order: Vec<Piece> = layout.pieces(0, 500).map(|piece| layout.piece(piece)).collect();
         assert_eq!(order[..3], [Piece::Manifest(0), Piece::Manifest(1), Piece::Segment(0)]);
         assert_eq!(order[241..243], [Piece::Segment(239), Piece::Manifest(2)]);
@@ -128,10 +134,10 @@ mod tests {
     proptest! {
         #[test]
         fn every_piece_has_one_number_and_every_number_one_piece(
-            segments in 1u64..2000, first in 0u64..2000,
+            entries in prop_oneof![1u64..=50, Just(MANIFEST_ENTRIES)], segments in 1u64..2000, first in 0u64..2000,
         ) {
             let first = first.min(segments - 1);
-            let layout = Layout::manifests(first, segments);
+            let layout = Layout::manifests(entries, first, segments);
             let mut wanted = first..segments;
             let mut manifest_known = None;
             for number in layout.pieces(first, segments) {
@@ -141,7 +147,7 @@ mod tests {
                     Piece::Manifest(index) => manifest_known = Some(index),
                     Piece::Segment(segment) => {
                         prop_assert_eq!(wanted.next(), Some(segment));
-                        prop_assert!(manifest_known >= Some(segment / MANIFEST_ENTRIES));
+                        prop_assert!(manifest_known >= Some(segment / entries));
                     }
                 }
             }
@@ -149,7 +155,7 @@ mod tests {
             prop_assert_eq!(layout.number(Piece::Segment(segments)), None);
             let before = first.checked_sub(1).map(Piece::Segment);
             prop_assert_eq!(before.and_then(|piece| layout.number(piece)), None);
-            prop_assert_eq!(layout.number(Piece::Manifest(segments.div_ceil(MANIFEST_ENTRIES))), None);
+            prop_assert_eq!(layout.number(Piece::Manifest(segments.div_ceil(entries))), None);
         }
     }
 }

@@ -55,7 +55,8 @@ impl Default for ReadOptions {
 /// What signs the segments of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureMode {
-    /// Manifests, one for each 240 segments, list their digests.
+    /// Manifests, each for so many segments as [`Object::manifest_entries`] says, list their
+    /// digests.
     Manifests,
     /// Each segment has a signature of its own.
     Segments,
@@ -70,6 +71,8 @@ pub struct Object {
     pub segments: Option<u64>,
     /// What signs them.
     pub signature_mode: SignatureMode,
+    /// Segments that one manifest covers, if manifests sign them; at least one.
+    pub manifest_entries: u64,
     /// Its metadata, verified; none for an object without.
     pub metadata: Option<Metadata>,
     /// When the metadata says that it was made, ns since the Unix epoch: a cache may hold old one.

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use namely_host::clock::unix_ns;
 use namely_security::{
-    MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, RejectionReason, SegmentFault,
-    TrustReason, Verdict, Verified, VerifiedManifest, Verifier, manifest_index, manifest_name,
+    PacketOctets, Preparation, Prepared, Rejection, RejectionReason, SegmentFault, TrustReason, Verdict,
+    Verified, VerifiedManifest, Verifier, manifest_name,
 };
 use namely_wire::{ContentType, Name};
 
@@ -72,6 +72,7 @@ pub struct SegmentVerifier {
     object: Name,
     signature_mode: SignatureMode,
     segments: Option<u64>,
+    manifest_entries: u64,
     layout: Layout,
     part: Part,
     first: u64,
@@ -96,6 +97,7 @@ impl SegmentVerifier {
             object: object.name.clone(),
             signature_mode: object.signature_mode,
             segments: object.segments,
+            manifest_entries: object.manifest_entries,
             layout,
             part,
             first: layout.pieces(part.first, part.first).start,
@@ -163,7 +165,7 @@ impl SegmentVerifier {
             }
             Verdict::Rejected(rejection) => return self.rejected(number, None, rejection),
         };
-        match VerifiedManifest::open(&verified) {
+        match VerifiedManifest::open_of_at_most(self.manifest_entries, &verified) {
             Ok(manifest) => {
                 if self.known.len() == MANIFESTS_MAX {
                     self.known.pop_front();
@@ -177,12 +179,9 @@ impl SegmentVerifier {
     }
 
     fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: Prepared<B>) -> Checked<B> {
-        let covers = |manifest: &&VerifiedManifest| {
-            manifest_index(manifest.segments().start) == manifest_index(segment)
-        };
-        let Some(manifest) = self.known.iter().find(covers) else {
+        let Some(manifest) = self.known.iter().find(|manifest| manifest.covers(segment)) else {
             // The layout puts each manifest before its segments.
-            let name = manifest_name(self.object.as_name(), segment / MANIFEST_ENTRIES);
+            let name = manifest_name(self.object.as_name(), segment / self.manifest_entries);
             return Checked::Failed(ObjectError::NoAnswer { name });
         };
         let copy = self.copy_to_accept(data.packet());

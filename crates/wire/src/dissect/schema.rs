@@ -51,6 +51,9 @@ pub(super) enum Block {
     CsInfo,
     CsDiskList,
     CsDisk,
+    CsListList,
+    CsList,
+    CsPacket,
     BptList,
     Binding,
     NeighborList,
@@ -167,6 +170,9 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::CsInfo => CS_INFO_FIELDS,
         Block::CsDiskList => &const { [f(ENTRY, "CsDisk", Value::Inside(Block::CsDisk))] },
         Block::CsDisk => CS_DISK_FIELDS,
+        Block::CsListList => &const { [f(ENTRY, "CsList", Value::Inside(Block::CsList))] },
+        Block::CsList => CS_LIST_FIELDS,
+        Block::CsPacket => CS_PACKET_FIELDS,
         Block::BptList => &const { [f(ENTRY, "Binding", Value::Inside(Block::Binding))] },
         Block::Binding => BINDING_FIELDS,
         Block::NeighborList => &const { [f(ENTRY, "Neighbor", Value::Inside(Block::Neighbor))] },
@@ -406,6 +412,15 @@ const CS_DISK_FIELDS: &[Field] = &[
     f(CS_DISK_MEMORY, "Memory", Value::Number("octets")),
     f(CS_DISK_PINNED, "Pinned", Value::Inside(Block::Names)),
     f(CS_DISK_COUNTER, "Counter", Value::Inside(Block::Counter)),
+];
+
+const CS_LIST_FIELDS: &[Field] =
+    &[f(CS_LIST_NEXT, "Next", COUNT_OF), f(CS_LIST_PACKET, "Packet", Value::Inside(Block::CsPacket))];
+
+const CS_PACKET_FIELDS: &[Field] = &[
+    f(NAME, "Name", Value::Name),
+    f(CS_DISK_OCTETS, "Octets", Value::Number("octets")),
+    f(CS_LIST_FRESH, "Fresh", Value::Number("ms")),
 ];
 
 const NEIGHBOR_FIELDS: &[Field] = &[

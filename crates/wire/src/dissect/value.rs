@@ -138,6 +138,7 @@ fn management_content(elements: &[u8], name: NameRef<'_>) -> Option<Value> {
         Dataset::StrategyChoiceList => Block::StrategyList,
         Dataset::CsInfo => Block::CsInfoList,
         Dataset::CsDisk => Block::CsDiskList,
+        Dataset::CsList => Block::CsListList,
         Dataset::BptList => Block::BptList,
         Dataset::NeighborsList => Block::NeighborList,
     }))

@@ -20,7 +20,7 @@ pub struct CsDiskStatus {
     pub engine: String,
     /// What is wrong with it just now, and what to do about that.
     pub trouble: Option<String>,
-    /// What is written: `hit` or `all`.
+    /// What is written: `hit`, `again` or `all`.
     pub admission: String,
     /// In which order reads and writes are done.
     pub queue: String,

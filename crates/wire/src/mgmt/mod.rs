@@ -11,6 +11,7 @@ pub(crate) mod numbers;
 
 mod block;
 mod cs_disk;
+mod cs_list;
 mod faces;
 mod neighbors;
 mod parameters;
@@ -22,6 +23,7 @@ mod values;
 
 pub use block::{Block, Blocks, blocks, encode_blocks};
 pub use cs_disk::CsDiskStatus;
+pub use cs_list::{CsList, CsListQuery, CsPacket};
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;

@@ -99,6 +99,13 @@ pub(crate) const CS_DISK_PINNED: u32 = 246;
 /// In an entry of `cs/disk`.
 pub(crate) const CS_DISK_COUNTER: u32 = 248;
 
+/// In an entry of `cs/list`.
+pub(crate) const CS_LIST_NEXT: u32 = 250;
+/// In an entry of `cs/list`.
+pub(crate) const CS_LIST_PACKET: u32 = 252;
+/// In a packet of `cs/list`.
+pub(crate) const CS_LIST_FRESH: u32 = 254;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::block::Block;
+use super::cs_list::CsListQuery;
 use super::faces::FaceQueryFilter;
 use super::parameters::ControlParameters;
 use crate::error::DecodeError;
@@ -60,6 +61,8 @@ pub struct DatasetRequest {
     pub dataset: Dataset,
     /// Which faces `faces/query` lists; without restriction for every other dataset.
     pub filter: FaceQueryFilter,
+    /// Which part `cs/list` lists, of what; all from the beginning for every other dataset.
+    pub list: CsListQuery,
     /// How many components name the dataset (with its filter, and a parameters digest if the
     /// request was signed), before version and segment.
     pub prefix_components: usize,
@@ -112,6 +115,7 @@ pub enum Dataset {
     StrategyChoiceList,
     CsInfo,
     CsDisk,
+    CsList,
     BptList,
     NeighborsList,
 }
@@ -183,6 +187,12 @@ impl DatasetRequest {
             filter = FaceQueryFilter::decode(component.value).map_err(RequestError::Malformed)?;
             prefix_components += 1;
         }
+        let mut list = CsListQuery::default();
+        if dataset == Dataset::CsList {
+            let component = argument(name).ok_or(RequestError::NoParameters)?;
+            list = CsListQuery::decode(component.value).map_err(RequestError::Malformed)?;
+            prefix_components += 1;
+        }
         // python-ndn signs requests for datasets as it signs commands; the answer's name extends
         // the whole request.
         if name.component(prefix_components).is_some_and(|c| c.typ == PARAMETERS_DIGEST_COMPONENT) {
@@ -191,7 +201,7 @@ impl DatasetRequest {
         let mut rest = name.components().skip(prefix_components);
         let version = rest.next().and_then(|c| c.version());
         let segment = rest.next().and_then(|c| c.segment());
-        Ok(DatasetRequest { scope, dataset, filter, prefix_components, version, segment })
+        Ok(DatasetRequest { scope, dataset, filter, list, prefix_components, version, segment })
     }
 }
 
@@ -319,6 +329,7 @@ impl Dataset {
         Dataset::StrategyChoiceList,
         Dataset::CsInfo,
         Dataset::CsDisk,
+        Dataset::CsList,
         Dataset::BptList,
         Dataset::NeighborsList,
     ];
@@ -336,13 +347,14 @@ impl Dataset {
             Dataset::StrategyChoiceList => ("strategy-choice", "list"),
             Dataset::CsInfo => ("cs", "info"),
             Dataset::CsDisk => ("cs", "disk"),
+            Dataset::CsList => ("cs", "list"),
             Dataset::BptList => ("bpt", "list"),
             Dataset::NeighborsList => ("neighbors", "list"),
         }
     }
 
     /// The dataset's name, without version and segment. `faces/query` needs its filter appended:
-    /// see [`FaceQueryFilter::name`].
+    /// see [`FaceQueryFilter::name`]; `cs/list` what is asked for: [`CsListQuery::name`].
     pub fn prefix(self, scope: Scope) -> Name {
         scope.verb_prefix(self.words())
     }

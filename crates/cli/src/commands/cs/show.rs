@@ -93,10 +93,30 @@ fn disk_text(disk: &CsDiskStatus) -> String {
         format!("queue     {}", disk.queue),
         format!("pinned    {}", if pinned.is_empty() { "-".into() } else { pinned.join(" ") }),
     ];
+    lines.extend(PATHS.iter().filter_map(|path| time_text(disk, *path)));
     if let Some(trouble) = &disk.trouble {
         lines.push(format!("trouble   {trouble}"));
     }
     lines.join("\n")
+}
+
+/// Paths through the store, and what their times are called.
+const PATHS: [(&str, [&str; 4]); 5] = [
+    ("memory", ["time_memory", "time_memory_ns", "time_memory_ns_p50", "time_memory_ns_p99"]),
+    ("disk asked", ["time_issue", "time_issue_ns", "time_issue_ns_p50", "time_issue_ns_p99"]),
+    ("disk", ["time_disk", "time_disk_ns", "time_disk_ns_p50", "time_disk_ns_p99"]),
+    ("not there", ["time_absent", "time_absent_ns", "time_absent_ns_p50", "time_absent_ns_p99"]),
+    ("disk busy", ["time_busy", "time_busy_ns", "time_busy_ns_p50", "time_busy_ns_p99"]),
+];
+
+/// How long one path takes, if any packet that took it was timed.
+fn time_text(disk: &CsDiskStatus, (path, labels): (&str, [&str; 4])) -> Option<String> {
+    let [count, sum, half, most] = labels.map(|label| disk.count(label));
+    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    let mean = us(sum / count.max(1));
+    (count > 0).then(|| {
+        format!("time      {path}: {mean} mean, half in {}, 99 % in {} ({count} timed)", us(half), us(most))
+    })
 }
 
 fn disk_json(disk: &CsDiskStatus) -> Value {

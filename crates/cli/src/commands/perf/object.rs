@@ -26,7 +26,7 @@ use crate::fetching::bind_failure;
 use crate::output::Cell;
 
 /// Where objects and their producer's certificate are.
-const PREFIX: &str = "/namely-perf-object";
+pub(super) const PREFIX: &str = "/namely-perf-object";
 
 /// How a packet or a manifest is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -221,7 +221,8 @@ impl Object {
 
     fn measure(&self, ctx: &Context<'_>, keys: &Keys, case: Case) -> Result<Run, Failure> {
         let prefix = keys.prefix.join_generic(format!("{}", namely_host::clock::unix_ns()));
-        let producer = Arc::new(keys.producer(ctx, prefix.clone(), case.suite, self.buffer_octets(case))?);
+        let room = self.buffer_octets(case);
+        let producer = Arc::new(keys.producer(ctx, None, prefix.clone(), case.suite, room)?);
         let content: Arc<[u8]> = payload((self.size << 20) as usize).into();
         let how = PublishOptions {
             suite: Some(case.suite.suite()),
@@ -303,8 +304,12 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new() -> Result<Self, Failure> {
+        Self::below(PREFIX)
+    }
+
+    pub(super) fn below(prefix: &str) -> Result<Self, Failure> {
         let dir = tempfile::tempdir().map_err(failed)?;
-        let prefix: Name = PREFIX.parse().map_err(failed)?;
+        let prefix: Name = prefix.parse().map_err(failed)?;
         let prefix = prefix.join_generic(format!("{}", std::process::id()));
         let chain = KeyChain::open(dir.path().to_owned()).map_err(crate::keys::key_failure)?;
         let key = NewKey {
@@ -318,15 +323,17 @@ impl Keys {
         Ok(Keys { dir, prefix })
     }
 
+    /// At `router`, or else where consumers are.
     pub(super) fn producer(
         &self,
         ctx: &Context<'_>,
+        router: Option<&str>,
         prefix: Name,
         suite: Signed,
         buffer_octets: usize,
     ) -> Result<Producer, Failure> {
         let mut options = ProducerOptions {
-            router: ctx.global.router.clone(),
+            router: router.map(str::to_owned).or_else(|| ctx.global.router.clone()),
             trust_router_of: ctx.global.trusted(),
             keychain: Some(self.dir.path().to_owned()),
             ..ProducerOptions::default()

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use namely_socket::{Datagram, ManifestUse, Producer, PublishOptions};
 use serde_json::json;
 
-use super::object::{Keys, Signed, failed};
+use super::object::{Keys, PREFIX, Signed, failed};
 use super::sample::Sample;
 use super::signing::payload;
 use crate::commands::Context;
@@ -25,7 +25,8 @@ const BUFFER_OCTETS: usize = 1 << 20;
 
 /// Measure requests that are answered, signed and verified one at a time.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely perf request --count 500")]
+#[command(after_help = "Examples:\n  namely perf request --count 500\n  \
+    namely --router unix:///run/a.sock perf request --producer-router unix:///run/b.sock --prefix /lab")]
 pub struct Request {
     /// Signatures to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none,rsa,ecdsa,ed25519")]
@@ -36,6 +37,12 @@ pub struct Request {
     /// Octets of content in each answer.
     #[arg(long, value_name = "OCTETS", default_value_t = 1200, value_parser = clap::value_parser!(u64).range(0..=8000))]
     payload: u64,
+    /// The producer's router, if it is another than the consumer's, from which a route leads there.
+    #[arg(long, value_name = "URI")]
+    producer_router: Option<String>,
+    /// The prefix of what is asked for.
+    #[arg(long, value_name = "NAME", default_value = PREFIX)]
+    prefix: String,
     /// Pause between requests, ms.
     #[arg(long, value_name = "MS", default_value_t = 2)]
     interval: u64,
@@ -44,7 +51,7 @@ pub struct Request {
 impl Request {
     /// Measures and prints a table.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let keys = Keys::new()?;
+        let keys = Keys::below(&self.prefix)?;
         let mut rows = Vec::new();
         let mut unsigned = None;
         for &suite in &self.suite {
@@ -86,7 +93,8 @@ impl Request {
         suite: Signed,
     ) -> Result<(Sample, Histogram<u64>), Failure> {
         let prefix = keys.prefix.join_generic(format!("{}", namely_host::clock::unix_ns()));
-        let producer = keys.producer(ctx, prefix.clone(), suite, BUFFER_OCTETS)?;
+        let producer =
+            keys.producer(ctx, self.producer_router.as_deref(), prefix.clone(), suite, BUFFER_OCTETS)?;
         let consumer = keys.consumer(ctx, prefix.clone(), suite)?;
         let content = payload(self.payload as usize);
         let how = PublishOptions {

@@ -27,8 +27,8 @@ pub use self::turns::{
 /// faces. Events of the faces that exist are never lost.
 pub const CONTROL_EVENTS_MAX: usize = 4096;
 
-/// Routes that Data has shown and that wait for the control thread; further ones are dropped and
-/// counted, and shown again by later Data.
+/// Routes that Data has shown and that wait for the control thread with their announcements; those
+/// of further ones are dropped and counted.
 pub const LEARNED_ROUTES_WAITING_MAX: usize = 256;
 
 /// How many face events are handled before a packet, if one waits.

@@ -414,6 +414,7 @@ fn pack_of(directory: Name, index: &Object, plan: &Plan) -> Option<Object> {
         name,
         segments: Some(segments),
         signature_mode: index.signature_mode,
+        manifest_entries: index.manifest_entries,
         metadata: Some(metadata),
         as_of_ns: None,
         reason: None,

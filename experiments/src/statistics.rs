@@ -7,7 +7,7 @@ const T: [f64; 30] = [
 ];
 
 /// A mean, and half of its confidence interval; none of one sample.
-pub(super) fn mean(samples: &[f64]) -> (f64, Option<f64>) {
+pub(crate) fn mean(samples: &[f64]) -> (f64, Option<f64>) {
     let count = samples.len().max(1) as f64;
     let mean = samples.iter().sum::<f64>() / count;
     let Some(freedom) = samples.len().checked_sub(1).filter(|freedom| *freedom > 0) else {
@@ -20,7 +20,7 @@ pub(super) fn mean(samples: &[f64]) -> (f64, Option<f64>) {
 }
 
 /// As the paper writes it: 733.6±181.3.
-pub(super) fn text((mean, half): (f64, Option<f64>)) -> String {
+pub(crate) fn text((mean, half): (f64, Option<f64>)) -> String {
     half.map_or_else(|| format!("{mean:.1}"), |half| format!("{mean:.1}±{half:.1}"))
 }
 

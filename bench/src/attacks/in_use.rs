@@ -1,0 +1,63 @@
+//! Memory that a router has in use, so that it is not taken for what it has left behind: what
+//! consumers cache goes on growing while they fetch, and Interests of neighbours pend for a minute.
+
+use std::fs;
+
+use namely_testbed::Interrupt;
+
+use super::world::{ATTACKER_GRACE, Link, World, most_of};
+
+/// Octets of the content store's index for a packet (`cs-hit-1M` of `tables`).
+const INDEX_OCTETS: f64 = 264.0;
+
+/// Octets of a pending Interest: its entry (`pit-1M` of `tables`) and the buffer of a short packet.
+const PENDING_OCTETS: f64 = 268.0 + 320.0;
+
+/// What fills tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct InUse {
+    /// Packets in the content store, and the octets of their buffers.
+    pub(crate) cached: f64,
+    /// See above.
+    pub(crate) cached_octets: f64,
+    /// Pending Interests.
+    pub(crate) pending: f64,
+}
+
+impl InUse {
+    /// As a router of namely says it; `None` from others.
+    pub(crate) fn now(world: &World, interrupt: &Interrupt) -> Option<Self> {
+        let namely = world.namely(Link::Unix);
+        let output = namely.dir().join("in-use");
+        let ask = |arguments: &[&str]| {
+            namely.run(arguments, Some(&output), ATTACKER_GRACE, interrupt).ok()?;
+            fs::read_to_string(&output).ok()
+        };
+        let counters = ask(&["--json", "status", "--counters"])?;
+        let status: serde_json::Value = serde_json::from_str(ask(&["--json", "status"])?.trim()).ok()?;
+        Some(InUse {
+            cached: status["cs"]["entries"].as_f64()?,
+            cached_octets: most_of(&counters, "cs_octets")?,
+            pending: status["pit_entries"].as_f64()?,
+        })
+    }
+
+    /// The memory that this takes, MiB.
+    pub(crate) fn mib(&self) -> f64 {
+        (self.cached_octets + self.cached * INDEX_OCTETS + self.pending * PENDING_OCTETS) / 1_048_576.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_in_use_is_that_of_buffers_of_the_index_and_of_pending_interests() {
+        let mib = 1_048_576.0;
+        assert_eq!(InUse::default().mib(), 0.0);
+        let cached = InUse { cached: 1000.0, cached_octets: 2.0 * mib, pending: 0.0 };
+        assert_eq!(cached.mib(), 2.0 + 264_000.0 / mib);
+        assert_eq!(InUse { pending: mib, ..InUse::default() }.mib(), 588.0);
+    }
+}

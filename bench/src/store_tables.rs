@@ -1,0 +1,302 @@
+//! `store-tables`: the disk tier's ways to serve the disk, in tables of one run on one folder:
+//! threads beside io_uring, and the orders in which reads and writes are done.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use namely_security::{Signer, sign_data};
+use namely_store::tier::{
+    Asked, Bypass, EngineKind, Fairness, Options, ReadId, Slowness, THREADS_MAX, Tier, Written,
+};
+use namely_wire::{DataBuilder, Name};
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::store::{cpu_time, fill, name, refused};
+
+/// Room for what is written while the orders are measured.
+const WRITTEN_MAX: u64 = 16 << 30;
+
+/// Packets that are written by turns, each time as if they were fresh for longer.
+const WRITTEN_PACKETS: u64 = 512;
+
+/// What the index takes for a longer time.
+const LONGER_MS: u64 = 1 << 21;
+
+/// How long the first read, and the first write, may take.
+const BEGIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Tables of the disk tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    /// io_uring, and 1 to 32 threads: reads with as many pending as `--depth` says
+    Threads,
+    /// First in first out, Data first, weighted: the same reads while Data is written
+    Queue,
+}
+
+/// Options of `store-tables`.
+#[derive(Debug, Args)]
+pub struct StoreTables {
+    /// Folder on the disk that is measured; a folder of its own is made in it and removed
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Which
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "threads,queue")]
+    pub table: Vec<Table>,
+    /// Records that are read
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub records: u64,
+    /// Octets of content of each
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    pub octets: usize,
+    /// Reads that pend
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub depth: usize,
+    /// Threads that serve the disk in the table of orders
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64))]
+    pub threads: u16,
+    /// How long each row takes, ms
+    #[arg(long, value_name = "MS", default_value_t = 3000)]
+    pub time: u64,
+    /// A disk that does so many requests a second, whatever it could; 0: as it is
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub slow: u32,
+    /// One JSON object a row in the place of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measures what `options` ask for and prints it.
+pub fn run(options: &StoreTables) -> Result<(), Error> {
+    let dir = tempfile::tempdir_in(&options.dir);
+    let dir = dir.map_err(|e| Error::environment(format!("cannot write to {}", options.dir.display()), e))?;
+    let folder = dir.path().join("cs");
+    if !options.json {
+        println!("{}", Machine::read());
+    }
+    let tier = open(&folder, options, EngineKind::Auto)?;
+    fill(&tier, options.records, options.octets)?;
+    tier.close().map_err(refused)?;
+    for table in &options.table {
+        let rows = match table {
+            Table::Threads => threads(&folder, options)?,
+            Table::Queue => orders(&folder, options)?,
+        };
+        print(&rows, options.json);
+    }
+    Ok(())
+}
+
+/// A row: a title for each value.
+type Row = Vec<(&'static str, Value)>;
+
+fn threads(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
+    let pools = [1, 2, 4, 8, 16, 32].map(EngineKind::Threads);
+    let engines = [EngineKind::Auto].into_iter().chain(pools);
+    let row = |engine| {
+        let tier = open(folder, options, engine)?;
+        let engine = match engine {
+            EngineKind::Threads(threads) => format!("{threads} threads"),
+            _ => tier.status().engine.to_owned(),
+        };
+        let load = reads(&tier, options)?;
+        tier.close().map_err(refused)?;
+        Ok([("engine", json!(engine))].into_iter().chain(load.row()).collect())
+    };
+    engines.map(row).collect()
+}
+
+fn orders(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
+    let orders = [
+        ("fifo", Fairness::Fifo),
+        ("data-first", Fairness::DataFirst),
+        ("weighted 4:1", Fairness::Weighted { reads: 4, writes: 1 }),
+    ];
+    let packets: Vec<(Name, Vec<u8>)> = (0..WRITTEN_PACKETS)
+        .map(|n| {
+            let name = name(options.records + n);
+            let data = DataBuilder::new(name.as_name());
+            let signed = sign_data(&data, &vec![9; options.octets], &Signer::digest_sha256());
+            signed.map(|wire| (name, wire)).map_err(|error| Error::Usage(error.to_string()))
+        })
+        .collect::<Result<_, _>>()?;
+    let mut expires_ms = namely_host::clock::unix_ms();
+    let mut row = |(title, fairness)| {
+        let tier = open(folder, options, EngineKind::Threads(options.threads.into()))?;
+        tier.set_fairness(fairness);
+        let is_over = AtomicBool::new(false);
+        let begun = Instant::now();
+        let load = std::thread::scope(|scope| {
+            scope.spawn(|| write(&tier, &packets, &mut expires_ms, &is_over));
+            let load = reads(&tier, options);
+            // A busy machine may not have let it begin.
+            while tier.status().written == 0 && begun.elapsed() < BEGIN_LIMIT {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            is_over.store(true, Ordering::Relaxed);
+            load
+        })?;
+        let status = tier.status();
+        let mib_s = status.written_octets as f64 / f64::from(1 << 20) / begun.elapsed().as_secs_f64();
+        let written = [("written MiB/s", json!(mib_s)), ("no room", json!(status.no_room))];
+        tier.close().map_err(refused)?;
+        Ok([("order", json!(title))].into_iter().chain(load.row()).chain(written).collect())
+    };
+    orders.into_iter().map(&mut row).collect()
+}
+
+/// Writes until it is over.
+fn write(tier: &Tier, packets: &[(Name, Vec<u8>)], expires_ms: &mut u64, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        *expires_ms += LONGER_MS;
+        for (name, packet) in packets {
+            while tier.write(name.as_name(), packet, *expires_ms) == Written::Busy {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+}
+
+fn open(folder: &Path, options: &StoreTables, engine: EngineKind) -> Result<Tier, Error> {
+    let octets = options.records * (options.octets as u64 + 512).max(1100) * 5 / 4;
+    let mut tier = Options::new(octets + WRITTEN_MAX);
+    (tier.read_ahead, tier.pending_threshold, tier.engine) = (false, usize::MAX, engine);
+    tier.slowness = Slowness { requests_per_s: options.slow, ..Slowness::default() };
+    Tier::open(folder, &tier).map_err(refused)
+}
+
+/// What came of reads.
+struct Load {
+    reads_s: f64,
+    cpu_us: f64,
+    /// Sorted.
+    latencies_us: Vec<f64>,
+}
+
+impl Load {
+    fn row(&self) -> Row {
+        let quantile = |part: f64| {
+            let last = self.latencies_us.len().saturating_sub(1);
+            self.latencies_us.get((last as f64 * part) as usize).copied().unwrap_or_default()
+        };
+        vec![
+            ("reads/s", json!(self.reads_s)),
+            ("p50 us", json!(quantile(0.5))),
+            ("p99 us", json!(quantile(0.99))),
+            ("CPU us/read", json!(self.cpu_us)),
+        ]
+    }
+}
+
+/// Random reads, with so many pending.
+fn reads(tier: &Tier, options: &StoreTables) -> Result<Load, Error> {
+    let mut caller = tier.caller().map_err(refused)?;
+    let mut begun_at = vec![Instant::now(); options.depth.max(1)];
+    let mut free: Vec<usize> = (0..begun_at.len()).collect();
+    let (mut latencies_us, mut random) = (Vec::new(), 1_u64);
+    let (cpu, begun, time) = (cpu_time(), Instant::now(), Duration::from_millis(options.time));
+    while begun.elapsed() < time || (latencies_us.is_empty() && begun.elapsed() < BEGIN_LIMIT) {
+        while let Some(slot) = free.pop() {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let name = name((random >> 33) % options.records);
+            begun_at[slot] = Instant::now();
+            if caller.read(ReadId(slot as u64), name.as_name(), None, Bypass::Impossible) != Asked::Reading {
+                free.push(slot);
+                break;
+            }
+        }
+        let mut polled = [rustix::event::PollFd::new(&caller, rustix::event::PollFlags::IN)];
+        let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        rustix::event::poll(&mut polled, Some(&wait)).map_err(|e| Error::environment("cannot wait", e))?;
+        while let Some(completion) = caller.completed() {
+            let slot = completion.id.0 as usize;
+            free.push(slot);
+            if completion.outcome.found().is_some() {
+                latencies_us.push(begun_at[slot].elapsed().as_secs_f64() * 1e6);
+            }
+        }
+    }
+    let (reads, took) = (latencies_us.len() as f64, begun.elapsed());
+    if latencies_us.is_empty() {
+        return Err(Error::Subject("nothing was read".into()));
+    }
+    latencies_us.sort_by(f64::total_cmp);
+    let cpu_us = (cpu_time() - cpu).as_secs_f64() * 1e6 / reads;
+    Ok(Load { reads_s: reads / took.as_secs_f64(), cpu_us, latencies_us })
+}
+
+fn print(rows: &[Row], is_json: bool) {
+    if is_json {
+        for row in rows {
+            let object: Map<_, _> =
+                row.iter().map(|(title, value)| ((*title).into(), value.clone())).collect();
+            println!("{}", Value::Object(object));
+        }
+        return;
+    }
+    let cell = |value: &Value| match value {
+        Value::Number(number) if number.is_f64() => format!("{:.1}", number.as_f64().unwrap_or_default()),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut text = String::new();
+    let titles = rows.first().map(|row| row.iter().map(|(title, _)| (*title).to_owned()).collect());
+    let cells = rows.iter().map(|row| row.iter().map(|(_, value)| cell(value)).collect::<Vec<_>>());
+    for row in titles.into_iter().chain(cells) {
+        let line = row.iter().fold(String::new(), |line, cell| line + &format!("{cell:>14}"));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{line}");
+    }
+    println!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(dir: &Path) -> StoreTables {
+        StoreTables {
+            dir: dir.to_owned(),
+            table: Vec::new(),
+            records: 300,
+            octets: 1000,
+            depth: 16,
+            threads: 2,
+            time: 50,
+            slow: 0,
+            json: true,
+        }
+    }
+
+    fn titles(row: &Row) -> Vec<&'static str> {
+        row.iter().map(|(title, _)| *title).collect()
+    }
+
+    #[test]
+    fn threads_beside_io_uring_and_the_three_orders_are_tables() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, options) = (dir.path().join("cs"), options(dir.path()));
+        let tier = open(&folder, &options, EngineKind::Auto).unwrap();
+        fill(&tier, options.records, options.octets).unwrap();
+        tier.close().unwrap();
+        let rows = threads(&folder, &options).unwrap();
+        assert_eq!(rows.len(), 7);
+        assert_eq!(rows[6][0].1, json!("32 threads"));
+        assert_eq!(titles(&rows[0]), ["engine", "reads/s", "p50 us", "p99 us", "CPU us/read"]);
+        assert!(rows.iter().all(|row| row[1].1.as_f64().unwrap() > 0.0), "{rows:?}");
+        let rows = orders(&folder, &options).unwrap();
+        let orders: Vec<_> = rows.iter().map(|row| row[0].1.clone()).collect();
+        assert_eq!(orders, [json!("fifo"), json!("data-first"), json!("weighted 4:1")]);
+        assert!(rows.iter().all(|row| row[5].1.as_f64().unwrap() > 0.0), "something is written: {rows:?}");
+        print(&rows, true);
+        print(&rows, false);
+    }
+}

@@ -1,0 +1,192 @@
+//! `nb-cache`: the network of NB-Cache (Pan et al., ToN 2021, section VI) with real routers: a
+//! consumer, four `namelyd` in network namespaces, a disk each, and the paper's cases (NB-21 to
+//! NB-30). The simulator has the same network in virtual time (docs/experiments/nb-cache.md).
+//!
+//! All is slower than in the paper by one factor, so that two cores do it: disks and the consumer's
+//! rate. Disks are real files, read past the page cache; the store's own queue makes them slow.
+
+mod arm;
+mod consumer;
+mod content;
+mod network;
+pub mod router;
+mod tables;
+mod throttle;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use namely_bench::error::Error;
+use namely_bench::machine::Machine;
+use namely_testbed::TestbedError;
+use namely_testbed::sandbox::{self, Place};
+
+pub use arm::{Arm, Disk};
+use arm::{Case, NO_THRESHOLD};
+use content::Content;
+use network::{Run, Setting};
+use throttle::Throttle;
+
+/// Options of `nb-cache`.
+#[derive(Debug, Args)]
+pub struct NbCache {
+    /// What is measured
+    #[arg(long, value_delimiter = ',', default_value = "cases")]
+    pub tables: Vec<Table>,
+    /// Runs of each row; they alternate
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// The cases of the table of cases
+    #[arg(long, value_delimiter = ',', default_value = "A,B,C,D,B+ECN,B+NB-CC")]
+    pub cases: Vec<Arm>,
+    /// Thresholds of their table
+    #[arg(long, value_delimiter = ',', default_value = "0,16,64,256,512,1024,none", value_parser = threshold)]
+    pub thresholds: Vec<usize>,
+    /// Threads of their table
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub threads: Vec<usize>,
+    /// The disk of all tables but that of disks
+    #[arg(long, default_value = "ssd")]
+    pub disk: Disk,
+    /// How many Data there are, about
+    #[arg(long, default_value_t = 3900, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(500..=4000))]
+    pub packets: usize,
+    /// By how much disks and the consumer are slower than the paper's
+    #[arg(long, default_value_t = 4.0)]
+    pub slower: f64,
+    /// Interests a second without congestion control, before they are slowed. The paper offers
+    /// 100,000, of which its R1 takes in about half as many
+    #[arg(long, default_value_t = 50_000.0)]
+    pub offered: f64,
+    /// How long a run may take, seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// The folder in which the routers' disks are made
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// One JSON object a run instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    /// Round trip and throughput of each case (NB-24 to NB-26), and where each was answered
+    Cases,
+    /// Of B and B+NB-CC by threshold (NB-27)
+    Thresholds,
+    /// Of B+NB-CC by the number of threads (NB-28)
+    Threads,
+    /// Of B+NB-CC on an SSD, an HDD, one that the kernel makes slow, and the disk that there is
+    /// (NB-29)
+    Disks,
+    /// What waits where in A and B (NB-30)
+    Balance,
+    /// How long each path through R1 takes in A and B (NB-23)
+    Paths,
+}
+
+fn threshold(text: &str) -> Result<usize, String> {
+    match text {
+        "none" => Ok(NO_THRESHOLD),
+        number => number.parse().map_err(|_| format!("{number}: use a number, or none")),
+    }
+}
+
+impl NbCache {
+    /// The rows of a table.
+    fn rows(&self, table: Table) -> Vec<Case> {
+        let case = |arm| Case { disk: self.disk, ..Case::new(arm) };
+        match table {
+            Table::Cases => self.cases.iter().map(|arm| case(*arm)).collect(),
+            Table::Thresholds => {
+                let of = |arm| {
+                    self.thresholds.iter().map(move |threshold| Case { threshold: *threshold, ..case(arm) })
+                };
+                // A window that no mark ever ends is no congestion control.
+                let is_sound =
+                    |case: &Case| case.arm == Arm::B || (1..NO_THRESHOLD).contains(&case.threshold);
+                of(Arm::B).chain(of(Arm::BNbCc)).filter(is_sound).collect()
+            }
+            Table::Threads => {
+                self.threads.iter().map(|threads| Case { threads: *threads, ..case(Arm::BNbCc) }).collect()
+            }
+            Table::Disks => {
+                let disks = [Disk::Ssd, Disk::Hdd, Disk::Throttled, Disk::Own];
+                disks.map(|disk| Case { disk, ..Case::new(Arm::BNbCc) }).to_vec()
+            }
+            Table::Balance => [Arm::A, Arm::B].map(case).to_vec(),
+            Table::Paths => vec![case(Arm::A), case(Arm::B)],
+        }
+    }
+}
+
+/// Runs the experiment in a sandbox and prints its tables.
+///
+/// # Errors
+/// What kept it from being run.
+pub fn run(options: &NbCache) -> Result<(), Error> {
+    let interrupt = match sandbox::enter().map_err(error)? {
+        Place::Inside(interrupt) => interrupt,
+        Place::Done(0) => return Ok(()),
+        Place::Done(status) => std::process::exit(i32::from(status)),
+    };
+    let unable = |e| Error::environment("cannot make a folder", e);
+    let folder = match &options.folder {
+        Some(folder) => tempfile::tempdir_in(folder).map_err(unable)?,
+        None => tempfile::tempdir().map_err(unable)?,
+    };
+    let content = Content::new(options.packets);
+    let disks = folder.path().join("disks");
+    content.store(&disks)?;
+    let setting = Setting {
+        content: &content,
+        disks: &disks,
+        folder: folder.path(),
+        slower: options.slower.max(0.01),
+        offered: options.offered.max(1.0),
+        limit: Duration::from_secs(options.seconds),
+    };
+    if !options.json {
+        println!("machine: {}", Machine::read());
+        println!(
+            "{} Data of 4096 octets of 500 files; disks and rates slower than the paper's by {}; {} runs of each row, \
+             alternating; mean±95 % confidence",
+            content.names(1).len(),
+            options.slower,
+            options.runs
+        );
+    }
+    for table in &options.tables {
+        let cases = options.rows(*table);
+        let can = |case: &Case| {
+            let limit = case.throttled_per_s(options.slower);
+            let tried = limit.map_or(Ok(()), |limit| Throttle::new("probe", folder.path(), limit).map(drop));
+            tried.inspect_err(|e| eprintln!("{} is left out: {e}", case.disk.label())).is_ok()
+        };
+        let mut rows: Vec<(Case, Vec<Run>)> =
+            cases.into_iter().filter(can).map(|case| (case, Vec::new())).collect();
+        for n in 0..options.runs {
+            for (case, runs) in &mut rows {
+                let run = network::run(setting, *case, u64::from(n) + 1, &interrupt)?;
+                if options.json {
+                    println!("{}", tables::value(*table, *case, &run));
+                }
+                runs.push(run);
+            }
+        }
+        if !options.json {
+            print!("\n{}", tables::text(*table, &rows));
+        }
+    }
+    Ok(())
+}
+
+fn error(error: TestbedError) -> Error {
+    match error {
+        TestbedError::Process(error) => error.into(),
+        error => Error::Subject(error.to_string()),
+    }
+}

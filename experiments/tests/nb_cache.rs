@@ -1,0 +1,78 @@
+//! `nb-cache`, run for real, once and small.
+
+mod common;
+
+use std::process::Command;
+
+use namely_skip::{Need, skip};
+use serde_json::Value;
+
+/// What the experiment printed; none, after saying why, where it cannot be run.
+fn run(arguments: &[&str]) -> Option<Vec<Value>> {
+    let own = common::experiments_beside_programs()?;
+    let mut command = Command::new(own);
+    command.args(["nb-cache", "--json", "--runs", "1", "--packets", "800", "--slower", "8"]).args(arguments);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("no network namespaces here") || said.contains("cannot start unshare") {
+        skip(Need::Namespaces, said);
+        return None;
+    }
+    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for row in &rows {
+        assert_eq!((row["refused"].as_u64(), row["lost"].as_u64()), (Some(0), Some(0)), "{row}");
+        assert!(row["rtt_ms"].as_f64() > Some(0.0) && row["kpps"].as_f64() > Some(0.0), "{row}");
+        assert!(row["data"] == rows[0]["data"], "all comes in each case: {row}");
+    }
+    Some(rows)
+}
+
+fn sum(row: &Value, key: &str) -> u64 {
+    row[key].as_array().unwrap().iter().filter_map(Value::as_u64).sum()
+}
+
+#[test]
+fn every_case_of_nb_cache_is_measured_with_real_routers() {
+    let Some(rows) = run(&["--tables", "cases,balance"]) else { return };
+    let cases: Vec<&str> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
+    assert_eq!(cases, ["A", "B", "C", "D", "B+ECN", "B+NB-CC", "A", "B"]);
+    let [a, b, c, d, ecn, nbcc] = &rows[..6] else { panic!("{rows:?}") };
+    for row in [a, c, d] {
+        assert_eq!((sum(row, "bypassed"), sum(row, "unwritten")), (0, 0), "{row}");
+        assert_eq!(row["read"], a["read"], "each reads all that it holds: {row}");
+    }
+    assert!(b["bypassed"][0].as_u64() > Some(0), "R1 passes on what its disk has no time for: {b}");
+    assert!(b["read"][3].as_u64() > a["read"][3].as_u64(), "R4 answers it: {b}");
+    // NB-24, NB-30. By how much depends on the machine; that a router does not wait does not.
+    assert!(b["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{a}\n{b}");
+    assert!(b["taken_ms"].as_f64() < a["taken_ms"].as_f64(), "{a}\n{b}");
+    for row in [ecn, nbcc] {
+        assert!(row["window"].as_f64() > Some(1.0) && row["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{row}");
+    }
+    // NB-23: each path through R1 but memory's has been timed, and reads of B take longest.
+    let timed = |path: usize| b["timed_ms"][path]["timed"].as_u64().unwrap();
+    assert!((1..=4).all(|path| timed(path) > 0), "{b}");
+    let ms = |path: usize| b["timed_ms"][path]["mean_ms"].as_f64().unwrap();
+    assert!(ms(2) > ms(1) && ms(2) > ms(3) && ms(2) > ms(4), "{b}");
+}
+
+#[test]
+fn thresholds_threads_and_disks_are_swept_with_real_routers() {
+    let arguments = ["--tables", "thresholds,threads,disks", "--thresholds", "0,64,none", "--threads", "1,4"];
+    let Some(rows) = run(&arguments) else { return };
+    let of = |table: &str| rows.iter().filter(|row| row["table"] == table).collect::<Vec<_>>();
+    let [zero, some, none, marked] = of("thresholds")[..] else { panic!("{rows:?}") };
+    assert_eq!(zero["read"][0], 0, "threshold 0: R1's disk is never read: {zero}");
+    assert!(sum(zero, "bypassed") > sum(some, "bypassed") && sum(none, "bypassed") == 0);
+    assert_eq!((marked["case"].as_str(), marked["threshold"].as_u64()), (Some("B+NB-CC"), Some(64)));
+    assert_eq!(of("threads").len(), 2);
+    let disks = of("disks");
+    // The kernel may not limit disks here.
+    let [ssd, hdd, .., own] = disks[..] else { panic!("{rows:?}") };
+    assert_eq!((hdd["disk"].as_str(), own["disk"].as_str()), (Some("HDD"), Some("own disk")));
+    let throttled = disks.iter().find(|row| row["disk"] == "HDD by kernel");
+    assert!(throttled.is_none_or(|row| row["kpps"].as_f64() < ssd["kpps"].as_f64()), "{disks:?}");
+    assert!(hdd["kpps"].as_f64() < ssd["kpps"].as_f64(), "{ssd}\n{hdd}");
+}

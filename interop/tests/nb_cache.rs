@@ -1,0 +1,179 @@
+//! Content stores with disks on a path that somebody else's router is on (NB-12): NDNd between two
+//! `namelyd`, of which both have a disk, and the far one says when its disk is busy. Skipped where
+//! NDNd is not installed or there can be no namespaces.
+
+use std::fs;
+use std::path::PathBuf;
+
+use namely_interop::{World, find_router, programs};
+use namely_skip::{Need, or_skip};
+use serde_json::Value;
+
+/// What keeps a testbed from being built here.
+fn namespaces() -> Result<(), String> {
+    let root = rustix::process::geteuid().is_root();
+    let user: &[&str] = if root { &[] } else { &["--user", "--map-root-user"] };
+    let mut command = std::process::Command::new("unshare");
+    command.args(user).args(["--net", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"]);
+    command.arg("mount -t tmpfs x /run && ip netns add x");
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("no namespaces: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(e) => Err(format!("no unshare: {e}")),
+    }
+}
+
+/// a, with a disk, asks m, which is NDNd, which asks c, whose disk is slow. `c` also has what
+/// produces: so there is a way around its disk.
+const TESTBED: &str = r#"
+[testbed]
+name = "mixed"
+duration = "100s"
+[defaults]
+listen = "udp"
+[[node]]
+name = "a"
+config = """
+[discovery]
+enabled = false
+[tables]
+cs_packets_max = 16
+[cs.disk]
+folder = "{dir}/cs"
+admission = "all"
+announce_ms = 100
+[[face]]
+remote = "udp://{addr:m}:6363"
+routes = ["/lab", "/perf"]
+"""
+[[node]]
+name = "m"
+place = [1, 0]
+router = false
+[[node]]
+name = "c"
+place = [2, 0]
+config = """
+[discovery]
+enabled = false
+[tables]
+cs_packets_max = 16
+[cs.disk]
+folder = "{dir}/cs"
+octets_max = "1MiB"
+admission = "all"
+engine = "threads"
+threads = 1
+threshold = 8
+slow = "40/s"
+read_ahead = false
+announce_ms = 100
+"""
+[[link]]
+between = ["a", "m"]
+[[link]]
+between = ["m", "c"]
+capture = true
+
+[[program]]
+name = "ndnd"
+node = "m"
+run = """
+printf 'core: { log_level: WARN }\nfaces:\n  udp: { enabled_multicast: false }\n  tcp: { enabled: false }\n  unix: { enabled: true, socket_path: /run/m/ndnd.sock }\n  websocket: { enabled: false }\n  http3: { enabled: false }\nfw: { threads: 1 }\ntables:\n  content_store: { capacity: 16 }\n  rib: { readvertise_nlsr: false }\n' > ndnd.yml
+exec ndnd fw run ndnd.yml
+"""
+background = true
+[[program]]
+name = "routes"
+node = "m"
+retry = "30s"
+run = """
+export NDN_CLIENT_TRANSPORT=unix:///run/m/ndnd.sock
+ndnd fw route-add prefix=/lab face=udp4://{addr:c}:6363 && ndnd fw route-add prefix=/perf face=udp4://{addr:c}:6363
+"""
+[[program]]
+name = "serve"
+node = "c"
+run = "mkdir data && seq 1 60000 > data/numbers.txt && exec namely serve data --prefix /lab"
+ready = "serving "
+background = true
+[[program]]
+name = "produce"
+node = "c"
+run = "exec namely perf server --payload 1000"
+ready = "answering "
+background = true
+
+# Little to do: what a's disk has is served from there, and nothing passes it by.
+[[program]]
+name = "first"
+node = "a"
+after = ["routes", "serve"]
+retry = "30s"
+run = "namely get /lab/numbers.txt -o one && cmp one ../c/data/numbers.txt"
+[[program]]
+name = "nearest"
+node = "a"
+after = ["first"]
+run = "before=$(namely --json cs info) && namely get /lab/numbers.txt -o two && cmp two one && echo \"$before\" > before && namely --json cs info > after"
+
+# More than c's disk does, across NDNd, of what a's no longer takes: all of it comes.
+[[program]]
+name = "load"
+node = "a"
+after = ["nearest", "produce"]
+run = "namely cs config --disk-admission hit && namely --json perf client --cached 300 --rate 300 --duration 4 > load.jsonl && sleep 1"
+[[program]]
+name = "again"
+node = "a"
+after = ["load"]
+run = "namely get /lab/numbers.txt -o three && cmp three one"
+"#;
+
+fn lines(path: PathBuf) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[test]
+fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
+    let Some(ndnd) = or_skip(Need::Peers, namespaces().and_then(|()| find_router("ndnd", "NDND_BIN"))) else {
+        return;
+    };
+    let world = World::new();
+    let (file, results, bin) = (world.path("mixed.toml"), world.path("results"), world.path("bin"));
+    fs::write(&file, TESTBED).unwrap();
+    // The file says `ndnd`: the one that was found comes first.
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(ndnd.canonicalize().unwrap(), bin.join("ndnd")).unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
+    let mut command = world.command(programs().join("namely"));
+    command
+        .arg("--json")
+        .args(["testbed", "run"])
+        .arg(&file)
+        .arg("--results")
+        .arg(&results)
+        .env("PATH", path);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stdout));
+    let disk = |info: &Value, counter: &str| info["disk"]["counters"][counter].as_u64().unwrap();
+    let (before, after) = (lines(results.join("a/before")), lines(results.join("a/after")));
+    assert!(disk(&after[0], "hits") > disk(&before[0], "hits"), "the nearest copy: {before:?} {after:?}");
+    assert_eq!((disk(&after[0], "bypassed_reads"), disk(&after[0], "bypassed_writes")), (0, 0));
+    // c's disk was passed by, and NDNd was told; nothing that it carried was lost for that.
+    let c = lines(results.join("c/cs.json"));
+    assert!(disk(&c[0], "bypassed_reads") > 0, "{c:?}");
+    let load = lines(results.join("a/load.jsonl"));
+    let load = load.iter().find(|line| line["kind"] == "summary").unwrap();
+    assert!(load["exchanges"].as_u64() > Some(900) && load["nacks"] == 0 && load["wrong"] == 0, "{load}");
+    let mut dissect = world.command(programs().join("namely"));
+    let seen = dissect.arg("dissect").arg(results.join("m-eth1.pcap")).output().unwrap();
+    let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
+    assert!(seen.contains("/localhop/nb-cc/busy") && seen.contains("/localhop/nb-cc/free"));
+    let passed_on = lines(results.join("a/counters.json"));
+    let heard = passed_on.iter().find(|counter| counter["counter"] == "forwarder.congestion_heard");
+    assert!(heard.is_none_or(|heard| heard["value"] == 0), "NDNd passes none on: {heard:?}");
+}
