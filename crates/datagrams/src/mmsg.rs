@@ -1,5 +1,6 @@
 //! Many datagrams in one system call: `recvmmsg(2)` and `sendmmsg(2)`, and several datagrams in one
-//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7).
+//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7). And when the kernel took one in: `SIOCGSTAMPNS` of
+//! socket(7).
 //!
 //! It never keeps memory of its own: what is received lies in the caller's buffer, what is sent in
 //! the caller's slices.
@@ -10,6 +11,7 @@ use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
@@ -238,6 +240,23 @@ pub fn send<'a>(socket: impl AsFd, messages: impl Iterator<Item = Outgoing<'a>>)
     })
 }
 
+/// How long what was received from this socket last had lain there, by the system's clock, which may
+/// be set meanwhile. What came before the first call, or soon after it, waited for no time: the kernel
+/// begins to note the time with that call.
+///
+/// # Errors
+/// Caller: nothing was received yet (`NOENT`). Environment: the socket notes no time (`NOTTY`).
+pub fn waited(socket: impl AsFd) -> Result<Duration, Errno> {
+    /// The request of socket(7), the same on every processor; `libc` has it for some only.
+    const SIOCGSTAMPNS: u32 = 0x8907;
+    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the request writes one timespec, which lives until after the call, and reads nothing.
+    check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), SIOCGSTAMPNS as _, &mut at) })?;
+    let since = Duration::new(at.tv_sec.try_into().unwrap_or(0), at.tv_nsec.try_into().unwrap_or(0));
+    let at = SystemTime::UNIX_EPOCH + since;
+    Ok(SystemTime::now().duration_since(at).unwrap_or_default())
+}
+
 fn check(result: libc::c_int) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| {
         let errno = std::io::Error::last_os_error().raw_os_error();
@@ -249,6 +268,7 @@ fn check(result: libc::c_int) -> Result<usize, Errno> {
 mod tests {
     use super::*;
     use std::net::UdpSocket;
+    use std::time::Instant;
 
     fn pair(address: &str) -> (UdpSocket, UdpSocket) {
         let (a, b) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap());
@@ -309,6 +329,28 @@ mod tests {
             let expected: Vec<Vec<u8>> = datagrams.iter().chain(datagrams.first()).cloned().collect();
             assert_eq!(received, expected);
         }
+    }
+
+    #[test]
+    fn the_time_that_a_datagram_lay_in_its_socket_is_told() {
+        let (from, to) = pair("127.0.0.1:0");
+        assert_eq!(waited(&to).unwrap_err(), Errno::NOENT);
+        let mut told = Vec::new();
+        // The kernel begins to note the time soon after it was first asked.
+        for _ in 0..50 {
+            let before = Instant::now();
+            from.send(&[0]).unwrap();
+            let sent = Instant::now();
+            std::thread::sleep(Duration::from_millis(30));
+            let lay = sent.elapsed();
+            assert_eq!(to.recv(&mut [0; 8]).unwrap(), 1);
+            told.push(waited(&to).unwrap());
+            let slack = Duration::from_millis(5);
+            if (lay.saturating_sub(slack)..=before.elapsed() + slack).contains(&told[told.len() - 1]) {
+                return;
+            }
+        }
+        panic!("{told:?}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use namely_datagrams::ethernet::ring::TAP_OCTETS;
+use namely_datagrams::mmsg;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use rustix::net::{RecvFlags, SendFlags};
@@ -26,6 +27,10 @@ const PACKET_OCTETS_MAX: usize = 65_536 + 64;
 
 /// Most packets under way in a direction: what bounds a wire without a rate.
 const UNDER_WAY_MAX: usize = 65_536;
+
+/// A packet is not taken to have waited longer than this for the thread that carries it: a clock that
+/// was set would make it so.
+const WAITED_MAX: Duration = Duration::from_secs(1);
 
 /// How long a direction sleeps at most before it looks whether it shall end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -136,9 +141,7 @@ pub struct Frames(OwnedFd);
 impl Frames {
     /// The device that the socket is bound to.
     pub fn new(socket: OwnedFd) -> Self {
-        // As much as the system lets us have.
-        let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_OCTETS);
-        let _ = SockRef::from(&socket).set_send_buffer_size(SOCKET_OCTETS);
+        widen(&socket);
         Frames(socket)
     }
 }
@@ -221,10 +224,7 @@ impl Link {
     pub fn start(spec: WireSpec, far: SocketAddr) -> io::Result<Self> {
         let open = || -> io::Result<UdpSocket> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let options = SockRef::from(&socket);
-            // As much as the system lets us have.
-            let _ = options.set_recv_buffer_size(SOCKET_OCTETS);
-            let _ = options.set_send_buffer_size(SOCKET_OCTETS);
+            widen(&socket);
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
@@ -249,6 +249,14 @@ impl Link {
     pub fn back(&self) -> &Passed {
         &self.back
     }
+}
+
+/// Gives a socket as much room as the system lets us have: root more than others.
+fn widen(socket: &impl AsFd) {
+    let options = SockRef::from(socket);
+    let _ = options.set_recv_buffer_size(SOCKET_OCTETS);
+    let _ = options.set_send_buffer_size(SOCKET_OCTETS);
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_OCTETS);
 }
 
 struct Direction<E> {
@@ -278,7 +286,11 @@ impl<E: End> Direction<E> {
             let _ = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout));
             while let Ok(octets) = self.from.receive(&mut buffer) {
                 let now = Instant::now();
-                if let Some(due) = self.admit(octets, now, &mut free_at, under_way.len()) {
+                // A wire has its rate however seldom this thread runs: what came meanwhile was under
+                // way meanwhile.
+                let waited = mmsg::waited(&self.from).unwrap_or_default().min(WAITED_MAX);
+                let came = now.checked_sub(waited).unwrap_or(now);
+                if let Some(due) = self.admit(octets, came, &mut free_at, under_way.len()) {
                     under_way.push_back((due, buffer[..octets].to_vec()));
                 }
                 if under_way.front().is_some_and(|(due, _)| *due <= now) {
@@ -288,15 +300,15 @@ impl<E: End> Direction<E> {
         }
     }
 
-    /// When a packet is at the other end, unless it is lost.
+    /// When a packet that came at a time is at the other end, unless it is lost.
     fn admit(
         &mut self,
         octets: usize,
-        now: Instant,
+        came: Instant,
         free_at: &mut Instant,
         under_way: usize,
     ) -> Option<Instant> {
-        let wait = free_at.saturating_duration_since(now);
+        let wait = free_at.saturating_duration_since(came);
         if wait > self.spec.queue || under_way >= UNDER_WAY_MAX {
             self.passed.full.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -304,7 +316,7 @@ impl<E: End> Direction<E> {
         self.passed.waited(wait);
         let octets = octets.saturating_sub(self.from.header_octets());
         let seconds = self.spec.rate_bps.map_or(0.0, |rate| octets as f64 * 8.0 / rate as f64);
-        *free_at = (*free_at).max(now) + Duration::from_secs_f64(seconds);
+        *free_at = (*free_at).max(came) + Duration::from_secs_f64(seconds);
         // What is lost has used the wire too.
         if self.is_lost() {
             self.passed.lost.fetch_add(1, Ordering::Relaxed);
@@ -364,6 +376,26 @@ mod tests {
         (0..20).for_each(|_| assert!(near.send(&[0; 1000]).is_ok()));
         (0..20).for_each(|_| assert!(far.recv(&mut buffer).is_ok()));
         assert!(started.elapsed() >= Duration::from_millis(50));
+    }
+
+    #[test]
+    fn what_waited_for_its_thread_was_under_way_meanwhile() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let end = || Datagrams { socket: socket.try_clone().unwrap(), caller: None };
+        let (stop, passed) = (Arc::default(), Arc::default());
+        let mut wire = Direction { spec: SPEC, from: end(), to: end(), passed, stop, random: 1 };
+        // 200 packets of a millisecond each came one a millisecond, and are looked at together.
+        let began = Instant::now();
+        let mut free_at = began;
+        for n in 0..200 {
+            let came = began + Duration::from_millis(n);
+            let due = wire.admit(1000, came, &mut free_at, 0).unwrap();
+            assert_eq!(due, came + Duration::from_millis(31));
+        }
+        // Of those that come at once the queue holds 50, beside the one that is sent.
+        let at = free_at;
+        let held = (0..200).filter(|_| wire.admit(1000, at, &mut free_at, 0).is_some()).count();
+        assert_eq!((held, wire.passed.full.load(Ordering::Relaxed)), (51, 149));
     }
 
     #[test]
