@@ -26,7 +26,7 @@ export async function connect(router) {
   }
 }
 
-/** The prefix of the router's management for a face: remote ones (UDP) are served under /localhop only. */
+/** The prefix that the library asks for management on a face: it takes UDP ones for remote. */
 export function managementPrefix(face) {
   return getPrefix(face.attributes.local);
 }

@@ -1,7 +1,6 @@
 """One face to a router, and the JSON lines that the test harness reads.
 
-The face is chosen by URI (unix, tcp, udp). A UDP face counts as remote even on the loopback address: routers
-refuse `/localhost` there, so its registrations go to `/localhop/nfd`.
+The face is chosen by URI (unix, tcp, udp), and is the library's own: for 127.* it asks `/localhost/nfd`, by UDP too.
 """
 import asyncio
 import base64
@@ -34,19 +33,12 @@ def read_response(content):
     return ControlResponse.parse(parse_and_check_tl(memoryview(content), CONTROL_RESPONSE))
 
 
-class RemoteUdpFace(UdpFace):
-    """The library calls every 127.* address local; what decides is how the router sees the face."""
-
-    def isLocalFace(self):
-        return False
-
-
 def face_for(uri):
     """The library's face for a router URI."""
     parts = urlparse(uri)
     if parts.scheme == 'unix':
         return UnixFace(parts.path)
-    kinds = {'tcp': TcpFace, 'udp': RemoteUdpFace}
+    kinds = {'tcp': TcpFace, 'udp': UdpFace}
     return kinds[parts.scheme[:3]](parts.hostname, parts.port or 6363)
 
 

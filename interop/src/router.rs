@@ -25,7 +25,8 @@ pub enum Link {
     Memif,
     /// TCP on 127.0.0.1.
     Tcp,
-    /// UDP on 127.0.0.1, which routers treat as not local.
+    /// UDP on 127.0.0.1, which routers treat as not local; `namelyd` knows the user if it is told
+    /// to.
     Udp,
     /// WebSocket on 127.0.0.1, which routers treat as not local. `namelyd` only.
     WebSocket,
@@ -51,6 +52,22 @@ impl Router {
                 let config = world.path("namely.toml");
                 std::fs::write(&config, configuration(&socket, ports, certificates))
                     .expect("a file in the temporary directory");
+                let mut command = world.command(program("namelyd"));
+                command.arg("--config").arg(config);
+                (command, socket.clone())
+            },
+            world,
+        )
+    }
+
+    /// `namelyd` likewise, whose users manage it over TCP and UDP of loopback, too.
+    pub fn namelyd_managed_over_loopback(world: &World) -> Self {
+        let socket = world.path("namely.sock");
+        start(
+            |ports| {
+                let config = world.path("namely.toml");
+                let text = configuration(&socket, ports, &[]) + "loopback = \"manage\"\n";
+                std::fs::write(&config, text).expect("a file in the temporary directory");
                 let mut command = world.command(program("namelyd"));
                 command.arg("--config").arg(config);
                 (command, socket.clone())
@@ -255,7 +272,7 @@ fn configuration(socket: &Path, [port, websocket_port]: [u16; 2], certificates: 
 }
 
 fn authorization(certificates: &[&Path]) -> String {
-    let mut text = String::from("[authorization]\nlocalhop_rib = true\n");
+    let mut text = String::from("[authorization]\nlocalhop_rib = true\nloopback_udp = true\n");
     for certificate in certificates {
         text += &format!(
             "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/\"]\nmanage = true\n",

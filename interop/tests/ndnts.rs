@@ -139,6 +139,11 @@ fn ndnts_commands_are_obeyed_for_users_and_known_keys_only() {
 }
 
 #[test]
+fn ndnts_manages_namelyd_alike_over_unix_tcp_and_udp() {
+    with_ndnts(behaviour::management_is_alike_over_unix_tcp_and_udp);
+}
+
+#[test]
 fn an_ndnts_route_lasts_as_long_as_its_application() {
     with_ndnts(behaviour::a_route_lasts_as_long_as_its_application);
 }

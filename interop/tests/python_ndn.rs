@@ -80,6 +80,11 @@ fn python_ndn_commands_are_obeyed_for_users_and_known_keys_only() {
 }
 
 #[test]
+fn python_ndn_manages_namelyd_alike_over_unix_tcp_and_udp() {
+    with_python_ndn(behaviour::management_is_alike_over_unix_tcp_and_udp);
+}
+
+#[test]
 fn a_python_ndn_route_lasts_as_long_as_its_application() {
     with_python_ndn(behaviour::a_route_lasts_as_long_as_its_application);
 }

@@ -228,6 +228,7 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.memif = config.faces.memif.options();
     options.io.ethernet = config.faces.ethernet.options();
     options.dispatcher = config.faces.dispatcher.options();
+    options.loopback_udp = config.authorization.loopback_udp;
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
     options.codel.target_ns = config.faces.codel_target_us.saturating_mul(1000);
     options.codel.interval_ns = config.faces.codel_interval_ms.saturating_mul(1_000_000);
@@ -239,7 +240,8 @@ fn options(config: &Config) -> DataPlaneOptions {
 /// Leads management's names to the router's own face.
 fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(), Failure> {
     let mut scopes = vec![Scope::Localhost];
-    if config.authorization.localhop_rib {
+    // Programs of this machine that have a UDP face for remote ask there.
+    if config.authorization.localhop_rib || config.authorization.loopback_udp {
         scopes.push(Scope::Localhop);
     }
     for scope in scopes {

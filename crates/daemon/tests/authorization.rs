@@ -14,6 +14,9 @@ use namely_skip::{Need, skip};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
 use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
 
+/// Users are known over UDP, too.
+const UDP: &str = "[authorization]\nloopback_udp = true\n";
+
 /// A key, and its certificate in a file.
 fn key(dir: &Path, uri: &str, days_old: u64) -> (Signer, String) {
     let key = Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap());
@@ -156,21 +159,117 @@ fn an_application_registers_over_loopback_tcp_as_its_user_and_manages_nothing() 
 }
 
 #[test]
-fn an_application_registers_over_loopback_udp_as_its_user_where_localhop_is_on() {
-    let mut daemon = Daemon::start_with("[authorization]\nlocalhop_rib = true\n", &[]);
+fn an_application_registers_over_loopback_udp_as_its_user_where_that_is_on() {
+    let mut daemon = Daemon::start_with(UDP, &[]);
+    for (scope, prefix) in [(Scope::Localhost, "/by/local/udp"), (Scope::Localhop, "/by/udp")] {
+        let mut client = Client::udp(daemon.udp());
+        client.scope = scope;
+        client.register(prefix);
+        let mut consumer = daemon.connect();
+        let asked = format!("{prefix}/1");
+        consumer.ask(&asked);
+        assert_eq!(client.serve_one(b"from a user"), name(&asked));
+        assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a user");
+        let destroy = ControlParameters { face_id: Some(1), ..named("/x") };
+        let text = refused(&mut client, Command::FacesDestroy, &destroy);
+        assert!(text.contains("Unix socket"), "{text}");
+    }
     let mut client = Client::udp(daemon.udp());
-    client.scope = Scope::Localhop;
-    client.register("/by/udp");
-    let mut consumer = daemon.connect();
-    consumer.ask("/by/udp/1");
-    assert_eq!(client.serve_one(b"from a user"), name("/by/udp/1"));
-    assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a user");
-    let text =
-        refused(&mut client, Command::FacesDestroy, &ControlParameters { face_id: Some(1), ..named("/x") });
-    assert!(text.contains("localhop"), "{text}");
-    daemon.reload("[authorization]\nlocalhop_rib = true\nloopback = \"nothing\"\n");
+    assert!(client.faces().len() > 2, "datasets are read as over TCP");
+    daemon.reload(&format!("{UDP}loopback = \"manage\"\n"));
+    client.ok(Command::CsErase, &named("/"));
+    daemon.reload(&format!("{UDP}loopback = \"nothing\"\n"));
     let text = refused(&mut client, Command::RibRegister, &named("/x"));
     assert!(text.contains("no key"), "{text}");
+}
+
+/// What other machines may ask is something else: it gives users no rights by their sockets.
+#[test]
+fn users_are_not_known_over_udp_where_only_localhop_is_on() {
+    let daemon = Daemon::start_with("[authorization]\nlocalhop_rib = true\n", &[]);
+    let mut client = Client::udp(daemon.udp());
+    client.scope = Scope::Localhop;
+    let text = refused(&mut client, Command::RibRegister, &named("/by/udp"));
+    assert!(text.contains("authorization.loopback_udp"), "{text}");
+}
+
+/// A face outlives the socket that it was made for: whoever has the address when a command comes is
+/// who gave it.
+#[test]
+fn a_command_over_udp_is_of_who_has_the_port_when_it_comes() {
+    if !rustix::process::geteuid().is_root() {
+        skip(Need::Root, "only root can give sockets another owner");
+        return;
+    }
+    let daemon = Daemon::start_with(UDP, &[]);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    socket.connect(daemon.udp()).unwrap();
+    let mut client = Client::udp_from(socket);
+    client.register("/first");
+    drop(client);
+    let socket = std::net::UdpSocket::bind(address).unwrap();
+    rustix::fs::fchown(&socket, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    socket.connect(daemon.udp()).unwrap();
+    let mut client = Client::udp_from(socket);
+    let text = refused(&mut client, Command::RibRegister, &named("/second"));
+    assert!(text.contains("user 65534"), "{text}");
+}
+
+/// What a program passes on comes from that program, for the router and for the kernel.
+#[test]
+fn what_comes_through_a_forwarded_udp_port_has_the_rights_of_who_forwards_it() {
+    use std::net::UdpSocket;
+    if !rustix::process::geteuid().is_root() {
+        skip(Need::Root, "only root can give sockets another owner");
+        return;
+    }
+    let daemon = Daemon::start_with(UDP, &[]);
+    let (inward, onward) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    onward.connect(daemon.udp()).unwrap();
+    rustix::fs::fchown(&onward, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    let mut client = Client::udp(inward.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut octets = [0; 9000];
+        while let Ok((length, from)) = inward.recv_from(&mut octets) {
+            onward.send(&octets[..length]).unwrap();
+            let length = onward.recv(&mut octets).unwrap();
+            inward.send_to(&octets[..length], from).unwrap();
+        }
+    });
+    let text = refused(&mut client, Command::RibRegister, &named("/forwarded"));
+    assert!(text.contains("user 65534"), "{text}");
+}
+
+/// Frames that a translation of addresses or another network namespace makes look like loopback's
+/// come from a port that no socket here has; so does what is left of a program that has ended.
+#[test]
+fn a_command_from_a_port_that_no_socket_here_has_is_refused_and_counted() {
+    use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+    if !rustix::process::geteuid().is_root() {
+        skip(Need::Root, "only root sends from a port that it does not have");
+        return;
+    }
+    let daemon = Daemon::start_with(UDP, &[]);
+    let mut watcher = daemon.connect();
+    let unknown = |watcher: &mut Client| watcher.counter("management.senders_unknown");
+    assert_eq!(unknown(&mut watcher), 0);
+    let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::UDP)).unwrap();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let command = Command::RibRegister.name(Scope::Localhost, &named("/from/nowhere"));
+    let interest = watcher.command_interest(command, b"");
+    let list = InterestBuilder::new(Dataset::RibList.prefix(Scope::Localhost)).can_be_prefix();
+    for (i, payload) in [interest, list.must_be_fresh().nonce([1, 2, 3, 4]).build()].iter().enumerate() {
+        // RFC 768; a checksum of zero is none.
+        let mut datagram = Vec::new();
+        for field in [free, daemon.udp().port(), 8 + payload.len() as u16, 0] {
+            datagram.extend_from_slice(&field.to_be_bytes());
+        }
+        datagram.extend_from_slice(payload);
+        sendto(&raw, &datagram, SendFlags::empty(), &daemon.udp()).unwrap();
+        until("it is refused", || (unknown(&mut watcher) == i as u64 + 1).then_some(()));
+    }
+    assert_eq!(watcher.routes("/from/nowhere"), []);
 }
 
 /// A datagram does not tell which of the sockets of its address sent it.
@@ -187,7 +286,7 @@ fn a_command_from_an_address_that_two_users_share_is_nobodys() {
         bind(&socket, &address).unwrap();
         std::net::UdpSocket::from(socket)
     };
-    let daemon = Daemon::start_with("[authorization]\nlocalhop_rib = true\n", &[]);
+    let daemon = Daemon::start_with(UDP, &[]);
     let ours = shared("127.0.0.1:0".parse().unwrap());
     let theirs = shared(ours.local_addr().unwrap());
     rustix::fs::fchown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();

@@ -68,6 +68,10 @@ pub struct FaceProperties {
     /// True if IncomingFaceId is sent and NextHopFaceId accepted; see
     /// [`crate::Forwarder::face_set_local_fields`].
     pub local_fields: bool,
+    /// True if Interests under `/localhost/nfd` are taken from it though it is not local: who
+    /// answers them then sees to who may ask. Nothing else under `/localhost` crosses it, and no
+    /// Interest leaves through it because of this.
+    pub asks_management: bool,
 }
 
 impl FaceProperties {
@@ -78,6 +82,7 @@ impl FaceProperties {
             scope: FaceScope::Local,
             link_type: LinkType::PointToPoint,
             local_fields: false,
+            asks_management: false,
         }
     }
 
@@ -88,6 +93,7 @@ impl FaceProperties {
             scope: FaceScope::NonLocal,
             link_type: LinkType::PointToPoint,
             local_fields: false,
+            asks_management: false,
         }
     }
 
@@ -278,7 +284,8 @@ impl FaceProperties {
     const LOWER: u32 = 1;
     const LOCAL: u32 = 1 << 1;
     const LOCAL_FIELDS: u32 = 1 << 2;
-    const LINK_SHIFT: u32 = 3;
+    const ASKS_MANAGEMENT: u32 = 1 << 3;
+    const LINK_SHIFT: u32 = 4;
 
     fn pack(self) -> u32 {
         let link = match self.link_type {
@@ -290,6 +297,7 @@ impl FaceProperties {
         bit(self.layer == FaceLayer::Lower, Self::LOWER)
             | bit(self.scope == FaceScope::Local, Self::LOCAL)
             | bit(self.local_fields, Self::LOCAL_FIELDS)
+            | bit(self.asks_management, Self::ASKS_MANAGEMENT)
             | (link << Self::LINK_SHIFT)
     }
 
@@ -303,6 +311,7 @@ impl FaceProperties {
                 _ => LinkType::AdHoc,
             },
             local_fields: bits & Self::LOCAL_FIELDS != 0,
+            asks_management: bits & Self::ASKS_MANAGEMENT != 0,
         }
     }
 }
@@ -360,6 +369,10 @@ impl FaceHold<'_> {
 
     pub(crate) fn is_local(&self) -> bool {
         self.cell.spec.load(Ordering::Relaxed) & FaceProperties::LOCAL != 0
+    }
+
+    pub(crate) fn asks_management(&self) -> bool {
+        self.cell.spec.load(Ordering::Relaxed) & FaceProperties::ASKS_MANAGEMENT != 0
     }
 
     /// The neighbour has announced that it is congested until then; 0: no longer.

@@ -66,10 +66,17 @@ impl Authenticator {
         matches!(requester, Requester::User(uid) if self.policy.superusers.contains(uid))
     }
 
-    /// Returns true if `command` may come under `/localhop/nfd`.
-    pub(crate) fn answers_localhop(&self, command: Command) -> bool {
+    /// Returns true if `/localhop/nfd` answers other machines.
+    pub(crate) fn has_localhop(&self) -> bool {
         self.policy.localhop_rib
-            && matches!(command, Command::RibRegister | Command::RibUnregister | Command::RibAnnounce)
+    }
+
+    /// Returns true if `command` may come under `/localhop/nfd`. What users of this machine may do
+    /// does not depend on which prefix their library takes for theirs.
+    pub(crate) fn answers_localhop(&self, command: Command, requester: &Requester) -> bool {
+        matches!(requester, Requester::Loopback(_))
+            || self.policy.localhop_rib
+                && matches!(command, Command::RibRegister | Command::RibUnregister | Command::RibAnnounce)
     }
 
     /// Allows `act`, or returns why not.

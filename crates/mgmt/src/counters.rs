@@ -9,6 +9,10 @@ pub struct Counters {
     pub commands_failed: u64,
     /// Commands whose sender may not give them (403).
     pub commands_refused: u64,
+    /// Interests under `/localhost` from a face that is not local and of whose sender the kernel
+    /// tells no user, or under `/localhop` where that is off: commands (403), and datasets and
+    /// events ('no such data').
+    pub senders_unknown: u64,
     /// Commands that could not be decoded, or lacked what they need (400).
     pub commands_malformed: u64,
     /// Names of management that are no command or dataset (404).
@@ -42,6 +46,7 @@ impl Counters {
             ("commands_done", self.commands_done),
             ("commands_failed", self.commands_failed),
             ("commands_refused", self.commands_refused),
+            ("senders_unknown", self.senders_unknown),
             ("commands_malformed", self.commands_malformed),
             ("unknown_names", self.unknown_names),
             ("not_management", self.not_management),

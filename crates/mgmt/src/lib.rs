@@ -53,7 +53,7 @@
 //! let dataset = Dataset::StatusGeneral.prefix(Scope::Localhost);
 //! let interest = InterestBuilder::new(dataset).can_be_prefix().must_be_fresh().build();
 //! let requester = Requester::Unknown;
-//! let incoming = Incoming { interest: &interest, face_id: 300, requester };
+//! let incoming = Incoming { interest: &interest, face_id: 300, is_local: true, requester };
 //! let mut replies = Vec::new();
 //! let control = Control { faces: &NoFaces, tables: &tables, neighbors: None, disk: None };
 //! management.handle(incoming, control, now, &mut replies);

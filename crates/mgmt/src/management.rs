@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
 use crate::modules::{self, bad, not_found};
-use crate::policy::{Act, Policy, Requester, is_reserved};
+use crate::policy::{Act, Policy, Requester, is_localhost, is_reserved};
 use crate::production::Production;
 use crate::reply;
 
@@ -48,6 +48,9 @@ pub struct Incoming<'a> {
     pub interest: &'a [u8],
     /// The face it came from.
     pub face_id: u64,
+    /// Whether that face is local: what comes under `/localhost` from another one is taken only of
+    /// a user whom the kernel tells ([`Requester::Loopback`]).
+    pub is_local: bool,
     /// What that face's peer is known by.
     pub requester: Requester,
 }
@@ -136,7 +139,14 @@ impl Management {
             self.counters.not_management += 1;
             return None;
         };
-        match Request::parse(&interest) {
+        let request = Request::parse(&interest);
+        if !self.admits(&interest, &incoming) {
+            self.counters.senders_unknown += 1;
+            let is_command = matches!(request, Ok(Request::Command(_)));
+            replies.push(self.refuse_unknown(is_command, &interest, &incoming));
+            return None;
+        }
+        match request {
             Ok(Request::Command(request)) => {
                 return self.command(&request, &interest, &incoming, control, now, replies);
             }
@@ -149,6 +159,33 @@ impl Management {
             Err(error) => replies.extend(self.unreadable(error, &interest)),
         }
         None
+    }
+
+    /// Whether its prefix may be asked from where the Interest came from, whatever it is.
+    fn admits(&self, interest: &InterestView<'_>, incoming: &Incoming<'_>) -> bool {
+        incoming.is_local
+            || matches!(incoming.requester, Requester::Loopback(_))
+            || self.authenticator.has_localhop() && !is_localhost(interest.name)
+    }
+
+    /// Answers somebody who could be on another machine.
+    fn refuse_unknown(
+        &mut self,
+        is_command: bool,
+        interest: &InterestView<'_>,
+        incoming: &Incoming<'_>,
+    ) -> Vec<u8> {
+        if !is_command {
+            return reply::no_such_data(interest.name);
+        }
+        let why = match &incoming.requester {
+            Requester::Nameless(why) => why,
+            _ => "no program of this machine sends from there of its own accord",
+        };
+        let text = format!(
+            "this prefix is for users of this machine, and whose command it is cannot be told: {why}"
+        );
+        self.respond(interest.name, &ControlResponse::new(status_code::UNAUTHORIZED, text))
     }
 
     /// Whether a dataset is being made: [`Management::produce`] is to be called then.
@@ -297,11 +334,12 @@ impl Management {
         (tables, now): (&dyn Tables, Now),
     ) -> Result<(), ControlResponse> {
         let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
-        if request.scope == Scope::Localhop && !self.authenticator.answers_localhop(request.command) {
+        let who = &incoming.requester;
+        if request.scope == Scope::Localhop && !self.authenticator.answers_localhop(request.command, who) {
             return Err(refuse("only rib commands are taken under /localhop, and only where enabled".into()));
         }
         let act = Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name));
-        self.authenticator.allow(act, interest, &incoming.requester, now).map_err(refuse)?;
+        self.authenticator.allow(act, interest, who, now).map_err(refuse)?;
         match &parameters.name {
             Some(name) if changes_routes(request.command) && is_reserved(name.as_name()) => {
                 Err(refuse(format!("{name} belongs to the router's management")))

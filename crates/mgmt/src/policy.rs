@@ -61,7 +61,7 @@ pub struct Policy {
     pub loopback: Loopback,
     /// Whether every user may bind below what a route leads to the face `local`.
     pub bind_below_local: bool,
-    /// Whether `/localhop/nfd/rib` answers.
+    /// Whether `/localhop/nfd/rib` answers other machines.
     pub localhop_rib: bool,
 }
 
@@ -128,7 +128,7 @@ fn covers(prefix: NameRef<'_>, name: NameRef<'_>) -> bool {
     prefix.is_prefix_of(name) && (!is_localhost(name) || is_localhost(prefix))
 }
 
-fn is_localhost(name: NameRef<'_>) -> bool {
+pub(crate) fn is_localhost(name: NameRef<'_>) -> bool {
     name.component(0) == Some(Component::generic(b"localhost"))
 }
 

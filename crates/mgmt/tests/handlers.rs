@@ -7,7 +7,8 @@ use std::sync::Arc;
 use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received, WALK_PLACES};
 use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
-    Faces, Incoming, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights, UpdateFaceError,
+    Faces, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights,
+    UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_data, sign_interest};
 use namely_wire::mgmt::{
@@ -121,8 +122,18 @@ impl World {
     }
 
     fn ask(&self, interest: &[u8], face_id: u64, requester: Requester) -> (Vec<Vec<u8>>, Option<NewFace>) {
+        self.ask_from(interest, face_id, true, requester)
+    }
+
+    fn ask_from(
+        &self,
+        interest: &[u8],
+        face_id: u64,
+        is_local: bool,
+        requester: Requester,
+    ) -> (Vec<Vec<u8>>, Option<NewFace>) {
         let mut replies = Vec::new();
-        let incoming = Incoming { interest, face_id, requester };
+        let incoming = Incoming { interest, face_id, is_local, requester };
         let lookup = self.management.borrow_mut().handle(incoming, self.control(), NOW, &mut replies);
         (replies, lookup)
     }
@@ -297,6 +308,46 @@ fn localhop_takes_rib_commands_only_and_only_when_it_is_on() {
         let (replies, _) = world.ask(&interest, own, Requester::User(0));
         assert_eq!(response(&replies[0]).code, code, "{on} {command}");
     }
+}
+
+#[test]
+fn over_a_face_that_is_not_local_localhost_answers_users_that_the_kernel_tells_and_nobody_else() {
+    let world = World::new();
+    let own = world.add_face("udp4://127.0.0.1:5000");
+    world.management.borrow_mut().set_policy(Policy { loopback: Loopback::Manage, ..policy() });
+    let nameless = Requester::Nameless("nobody has the port".into());
+    let dataset = |scope, who| {
+        let name = Dataset::StatusGeneral.prefix(scope);
+        let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().build();
+        let (replies, _) = world.ask_from(&interest, own, false, who);
+        DataView::parse(&replies[0]).unwrap().content_type == ContentType::Blob
+    };
+    let command = |scope, command: Command, who| {
+        let (replies, _) = world.ask_from(&signed(command.name(scope, &named("/home/n"))), own, false, who);
+        response(&replies[0])
+    };
+    let user = || Requester::Loopback(1000);
+    for scope in [Scope::Localhost, Scope::Localhop] {
+        assert_eq!(command(scope, Command::RibRegister, user()).code, 200, "{scope:?}");
+        assert!(dataset(scope, user()), "{scope:?}");
+        assert_eq!(command(scope, Command::CsErase, Requester::Loopback(0)).code, 200, "{scope:?}");
+        assert_eq!(command(scope, Command::CsErase, user()).code, 403, "{scope:?}");
+    }
+    let unknown = || world.management.borrow().counters().senders_unknown;
+    assert_eq!(unknown(), 0);
+    for (i, who) in [nameless.clone(), Requester::Unknown].into_iter().enumerate() {
+        for scope in [Scope::Localhost, Scope::Localhop] {
+            let refused = command(scope, Command::RibRegister, who.clone());
+            assert_eq!(refused.code, 403, "{who:?}");
+            assert_eq!(refused.text.contains("nobody has the port"), i == 0, "{}", refused.text);
+            assert!(!dataset(scope, who.clone()), "{who:?}");
+        }
+    }
+    assert_eq!(unknown(), 8);
+    // Where other machines may ask /localhop, they do not get to /localhost by that.
+    world.management.borrow_mut().set_policy(Policy { localhop_rib: true, ..policy() });
+    assert!(dataset(Scope::Localhop, Requester::Unknown) && !dataset(Scope::Localhost, Requester::Unknown));
+    assert_eq!(unknown(), 9);
 }
 
 #[test]
@@ -672,8 +723,12 @@ fn root_sees_the_present_state_although_another_user_waits_for_one_that_is_being
     assert!(world.ask(&wanted(Dataset::RibList), face, Requester::User(0)).0.is_empty());
     let later = Now { ns: NOW.ns + 1_000_000_000, ..NOW };
     let (_, first) = produce(&world, later);
-    let again =
-        Incoming { interest: &wanted(Dataset::RibList), face_id: face, requester: Requester::User(0) };
+    let again = Incoming {
+        interest: &wanted(Dataset::RibList),
+        face_id: face,
+        is_local: true,
+        requester: Requester::User(0),
+    };
     for expected in [Some(first), None] {
         let mut replies = Vec::new();
         world.management.borrow_mut().handle(again.clone(), world.control(), later, &mut replies);

@@ -224,6 +224,38 @@ pub(crate) fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
     assert!(faces.iter().any(|face| face["uri"] == "udp4://127.0.0.1:9"), "{faces:?}");
 }
 
+/// Registration, commands and datasets are the same over each kind of connection of this machine,
+/// with the library's own faces and prefixes.
+pub(crate) fn management_is_alike_over_unix_tcp_and_udp(peer: &Peer) {
+    let world = World::new();
+    let router = Router::namelyd_managed_over_loopback(&world);
+    for (link, name) in [(Link::Unix, "/by/unix"), (Link::Tcp, "/by/tcp"), (Link::Udp, "/by/udp")] {
+        let uri = router.uri(link);
+        let command = |args: &[&str]| {
+            let finished = peer.run(&world, &[&["command", "--router", &uri], args].concat()).success();
+            let response = finished.event("response");
+            response["status"].as_u64().unwrap_or_else(|| panic!("{response}"))
+        };
+        let dataset = |name: &str| {
+            let finished = peer.run(&world, &["dataset", "--router", &uri, name]).success();
+            finished.event("dataset")["entries"].as_array().cloned().expect("entries")
+        };
+        let strategy = ["--name", name, "--strategy", "/localhost/nfd/strategy/multicast"];
+        assert_eq!(command(&["rib/register", "--name", name, "--cost", "7"]), 200, "{link:?}");
+        assert_eq!(command(&[&["strategy-choice/set"], &strategy[..]].concat()), 200, "{link:?}");
+        assert_eq!(command(&["rib/unregister", "--name", "/nothing"]), 404, "{link:?}");
+        let choices = dataset("strategy-choice/list");
+        assert!(choices.iter().any(|choice| choice["name"] == name), "{link:?}: {choices:?}");
+        let own = format!("{}4://127.0.0.1", if link == Link::Udp { "udp" } else { "tcp" });
+        let faces = dataset("faces/list");
+        let is_own = |face: &Value| {
+            link == Link::Unix || face["uri"].as_str().is_some_and(|uri| uri.starts_with(&own))
+        };
+        assert!(faces.iter().any(is_own), "{link:?}: {faces:?}");
+        assert_eq!(command(&["strategy-choice/unset", "--name", name]), 200, "{link:?}");
+    }
+}
+
 /// A registration shows in the RIB while its application runs, and goes with it.
 pub(crate) fn a_route_lasts_as_long_as_its_application(peer: &Peer) {
     let world = World::new();

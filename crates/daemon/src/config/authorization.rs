@@ -15,6 +15,9 @@ pub struct Authorization {
     /// What users may do, at most, who come over loopback: the kernel says who they are.
     #[serde(deserialize_with = "loopback")]
     pub loopback: Loopback,
+    /// Whether users are known over UDP too, by who has the socket that a command comes from:
+    /// `/localhost/nfd` and `/localhop/nfd/rib` answer them then. A face outlives the socket.
+    pub loopback_udp: bool,
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
     /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
@@ -36,6 +39,7 @@ impl Default for Authorization {
     fn default() -> Self {
         Authorization {
             loopback: Loopback::default(),
+            loopback_udp: false,
             localhop_rib: false,
             bind_below_local: true,
             announcement_anchors: Vec::new(),

@@ -127,9 +127,10 @@ impl Config {
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
             memif, ethernet,
         );
-        // Whether the RIB answers other hosts is also a route, which is made at start.
-        let authorization =
-            changed_keys!(self.authorization, new.authorization, "authorization": localhop_rib);
+        // Whom the RIB answers is also a route, which is made at start, and a property of faces.
+        let authorization = changed_keys!(
+            self.authorization, new.authorization, "authorization": localhop_rib, loopback_udp,
+        );
         let process = changed_keys!(
             self.process, new.process, "process": user, core_dumps, confine_files, confine_calls,
         );

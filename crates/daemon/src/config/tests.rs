@@ -192,6 +192,7 @@ fn sizes_take_units() {
 fn users_have_the_rules_that_are_written_and_no_others() {
     assert_eq!(Config::default().authorization.user, []);
     assert!(Config::default().authorization.bind_below_local);
+    assert!(!Config::default().authorization.loopback_udp, "a face outlives its socket");
     let config = parse(
         "[[authorization.user]]\nuser = \"alice\"\nregister = [\"/alice\"]\n\
          [[authorization.user]]\nuser = 1001\nmanage = true\n",

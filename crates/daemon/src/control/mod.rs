@@ -218,11 +218,12 @@ impl ControlThread {
             Some(peer) => Requester::User(peer.uid),
             None => match self.plane.owner(face) {
                 Some(Ok(uid)) => Requester::Loopback(uid),
-                Some(Err(why)) => Requester::Nameless(why.to_string()),
+                Some(Err(why)) => Requester::Nameless(why),
                 None => Requester::Unknown,
             },
         };
-        let incoming = Incoming { interest: &packet.packet, face_id: face.0, requester };
+        let is_local = packet.is_local;
+        let incoming = Incoming { interest: &packet.packet, face_id: face.0, is_local, requester };
         let mut replies = Vec::new();
         let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
         let disk = self.disk.as_deref().map(|disk| disk as &dyn namely_mgmt::CsDisk);

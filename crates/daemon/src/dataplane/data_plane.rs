@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
-use namely_io::{EventLoop, OpenError, OwnerError, PortStatus, Workers};
+use namely_io::{EventLoop, OpenError, PortStatus, Workers};
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_wire::mgmt::{Counter, FaceStatus};
@@ -164,10 +164,17 @@ impl DataPlane {
         Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
     }
 
-    /// The user at the other end of a TCP connection that an application of this machine has made
-    /// over loopback; `None` for any other face. The kernel is asked once for each face.
-    pub fn owner(&self, face: FaceId) -> Option<Result<u32, OwnerError>> {
-        self.shared.port(face)?.look_up_owner()
+    /// The user at the other end of a connection that an application of this machine has made over
+    /// loopback, or else why nobody can say: of TCP the kernel is asked once for each face, of UDP,
+    /// where that is wanted, each time. `None` for any other face.
+    pub fn owner(&self, face: FaceId) -> Option<Result<u32, String>> {
+        let port = self.shared.port(face)?;
+        if matches!(port.remote(), FaceUri::Udp(_)) && !self.shared.options.loopback_udp {
+            let is_here = port.remote().address().is_some_and(|far| far.ip().is_loopback());
+            return is_here
+                .then(|| Err("users are known over UDP only with authorization.loopback_udp".into()));
+        }
+        port.look_up_owner().map(|owner| owner.map_err(|why| why.to_string()))
     }
 
     /// How many packets were dispatched to each worker by another one.

@@ -22,6 +22,9 @@ pub struct DataPlaneOptions {
     pub dispatcher: DispatcherOptions,
     /// Largest link packet sent on new UDP faces, octets. Peers take no more than 8800.
     pub udp_mtu: usize,
+    /// Whether users of this machine are known by the sockets that their datagrams come from, and
+    /// may ask for management by them.
+    pub loopback_udp: bool,
 }
 
 impl Default for DataPlaneOptions {
@@ -32,6 +35,7 @@ impl Default for DataPlaneOptions {
             codel: CodelConfig::default(),
             dispatcher: DispatcherOptions::default(),
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,
+            loopback_udp: false,
         }
     }
 }

@@ -126,7 +126,7 @@ impl DataPlaneShared {
         }
         let id = self
             .core
-            .face_register_for(core_spec(&port_status, &config), HolderId(port.holder().number()))
+            .face_register_for(self.core_spec(&port_status, &config), HolderId(port.holder().number()))
             .map_err(|_| CreateFaceError::TooManyFaces)?;
         let face = status::face_status(id, &port.status(), &config, now_ns);
         let mut directory = self.directory.lock();
@@ -330,6 +330,18 @@ impl DataPlaneShared {
         self.offers.lock().find(id, data, now_ns)
     }
 
+    /// How the forwarder sees a port_status.
+    fn core_spec(&self, port_status: &PortStatus, config: &LinkConfig) -> FaceProperties {
+        let scope = status::scope(port_status.reach);
+        FaceProperties {
+            layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
+            scope,
+            link_type: status::link_type(port_status.reach),
+            local_fields: config.local_fields,
+            asks_management: self.options.loopback_udp && is_udp_of_this_machine(port_status),
+        }
+    }
+
     /// Says whether discoveries go to a face: to groups, and to those that somebody wanted. Not to
     /// whoever happened to send something.
     fn set_discovery(&self, id: FaceId, status: &FaceStatus) {
@@ -368,13 +380,11 @@ fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
     (remote.clone(), device.cloned())
 }
 
-/// How the forwarder sees a port_status.
-fn core_spec(port_status: &PortStatus, config: &LinkConfig) -> FaceProperties {
-    let scope = status::scope(port_status.reach);
-    FaceProperties {
-        layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
-        scope,
-        link_type: status::link_type(port_status.reach),
-        local_fields: config.local_fields,
-    }
+/// Whether a program of this machine sends here over UDP, of its own accord.
+fn is_udp_of_this_machine(port_status: &PortStatus) -> bool {
+    let address = match &port_status.remote {
+        FaceUri::Udp(_) => port_status.remote.address(),
+        _ => None,
+    };
+    port_status.persistency == FacePersistency::OnDemand && address.is_some_and(|far| far.ip().is_loopback())
 }

@@ -515,7 +515,9 @@ impl Sink<'_> {
         let credentials = port.and_then(|port| port.credentials());
         let owned = |port: &Arc<Port>| port.owner().map_or(port.holder(), Holder::uid);
         let holder = port.map_or(Holder::Root, owned);
-        self.internal.push(ControlPacket { packet: outgoing.packet, headers, incoming, credentials, holder });
+        let is_local = port.is_some_and(|port| port.reach() == Reach::Local);
+        let packet = outgoing.packet;
+        self.internal.push(ControlPacket { packet, headers, incoming, is_local, credentials, holder });
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use namely_security::{Signer, sign_interest};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, ControlResponse, Dataset, EventRequest, FaceEventNotification,
-    FaceStatus, RibEntry, Route, Scope, blocks,
+    Block, Command, ControlParameters, ControlResponse, Counter, Dataset, EventRequest,
+    FaceEventNotification, FaceStatus, RibEntry, Route, Scope, blocks,
 };
 use namely_wire::{
     DataBuilder, DataView, InterestBuilder, InterestView, LpFraming, LpHeaders, LpView, NackReason, Name,
@@ -184,6 +184,13 @@ impl Client {
 
     pub fn register(&mut self, prefix: &str) -> ControlParameters {
         self.ok(Command::RibRegister, &named(prefix))
+    }
+
+    /// A counter of the whole router; 0 if it is not shown.
+    pub fn counter(&mut self, label: &str) -> u64 {
+        let content = self.dataset(Dataset::StatusCounters);
+        let mut counters = blocks::<Counter>(&content).map(|counter| counter.expect("a counter"));
+        counters.find(|c| c.label == label && c.face_id.is_none()).map_or(0, |c| c.value)
     }
 
     /// Reads a whole dataset.

@@ -103,8 +103,8 @@ fn a_spec_is_kept_as_it_was_given() {
     for layer in [FaceLayer::Upper, FaceLayer::Lower] {
         for scope in [FaceScope::Local, FaceScope::NonLocal] {
             for link_type in [LinkType::PointToPoint, LinkType::MultiAccess, LinkType::AdHoc] {
-                for local_fields in [false, true] {
-                    let spec = FaceProperties { layer, scope, link_type, local_fields };
+                for (local_fields, asks_management) in [(false, false), (false, true), (true, false)] {
+                    let spec = FaceProperties { layer, scope, link_type, local_fields, asks_management };
                     assert_eq!(FaceProperties::unpack(spec.pack()), spec);
                 }
             }

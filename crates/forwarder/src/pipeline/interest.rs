@@ -10,7 +10,7 @@ use namely_wire::{InterestView, LpHeaders, NackReason, with_nonce};
 use super::amend::{with_nonce_of, without_hint};
 use super::tier::unpark_for;
 use super::upstreams::Routing;
-use super::{DataOut, is_localhost};
+use super::{DataOut, may_come};
 use crate::congestion::is_announcement;
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::Lookup;
@@ -85,8 +85,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if view.hop_limit == Some(0) {
             return Err(DropReason::HopLimit);
         }
-        // Guide 4.2.1, scope control: what a non-local face sends for /localhost is dropped.
-        if is_localhost(view.name) && !ingress.is_local() {
+        if !may_come(view.name, ingress) {
             return Err(DropReason::Scope);
         }
         // NDNLPv2, Consumer Controlled Forwarding: a packet with NextHopFaceId is dropped unless

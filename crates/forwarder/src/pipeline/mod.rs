@@ -31,11 +31,22 @@ use crate::pit::{InRecord, PitEntry};
 /// this host.
 const LOCALHOST: &[u8] = b"\x08\x09localhost";
 
+/// `/localhost/nfd`: the router's management.
+const MANAGEMENT: &[u8] = b"\x08\x09localhost\x08\x03nfd";
+
 /// `/localhop`: Interests under it go one hop.
 const LOCALHOP: &[u8] = b"\x08\x08localhop";
 
 fn is_localhost(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(LOCALHOST)
+}
+
+/// Whether an Interest of this name may come in through the face (guide 4.2.1, scope control): what
+/// is of this host from this host only, but for management where the face may ask it.
+fn may_come(name: NameRef<'_>, ingress: &FaceHold<'_>) -> bool {
+    !is_localhost(name)
+        || ingress.is_local()
+        || ingress.asks_management() && name.as_bytes().starts_with(MANAGEMENT)
 }
 
 fn is_localhop(name: NameRef<'_>) -> bool {
@@ -63,8 +74,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Answers a downstream with Data. Scope needs no check: a non-local face is never recorded as
-    /// the downstream of a name that `/localhost` Data satisfies.
+    /// Answers a downstream with Data. Scope needs no check: a non-local face is recorded as the
+    /// downstream of a name that `/localhost` Data satisfies only if it may ask management, and
+    /// then of names below management's.
     #[inline]
     fn send_data(
         &self,

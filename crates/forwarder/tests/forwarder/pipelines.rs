@@ -19,6 +19,35 @@ fn localhost_packets_never_cross_a_non_local_face() {
 }
 
 #[test]
+fn a_face_that_may_ask_management_is_answered_and_nothing_else_of_localhost_crosses_it() {
+    let bench = Bench::new();
+    let asking = bench.face(FaceProperties { asks_management: true, ..FaceProperties::remote() });
+    let (management, app, remote) = (bench.app(), bench.app(), bench.remote());
+    bench.route("/localhost/nfd", management, 0);
+    bench.route("/localhost/app", app, 0);
+    let sent = bench.receive(asking, interest("/localhost/nfd/status").build());
+    assert_eq!(faces(&sent), [management]);
+    assert_eq!(faces(&bench.receive(management, data("/localhost/nfd/status"))), [asking]);
+    for uri in ["/localhost/app/1", "/localhost", "/localhost/nf", "/localhost/nfdx", "/localhost/8=nf/d"] {
+        assert!(bench.receive(asking, interest(uri).build()).is_empty(), "{uri}");
+    }
+    assert_eq!(bench.dropped(DropReason::Scope), 5);
+    assert!(bench.receive(remote, interest("/localhost/nfd/faces").build()).is_empty());
+    assert_eq!(bench.dropped(DropReason::Scope), 6, "another face may not");
+    // It asks, and is not asked; nor does it answer.
+    bench.route("/localhost/nfd/asked", asking, 0);
+    assert!(
+        faces(&bench.receive(app, interest("/localhost/nfd/asked/1").build()))
+            .iter()
+            .all(|face| *face != asking)
+    );
+    bench.receive(app, interest("/localhost/nfd/rib").build());
+    let before = bench.dropped(DropReason::Scope);
+    assert!(bench.receive(asking, data("/localhost/nfd/rib")).is_empty());
+    assert_eq!(bench.dropped(DropReason::Scope), before + 1);
+}
+
+#[test]
 fn a_name_that_only_begins_like_localhost_is_not_of_that_scope() {
     let bench = Bench::new();
     let (remote, upstream) = (bench.remote(), bench.remote());

@@ -207,6 +207,11 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         &self.info.remote
     }
 
+    /// How far its packets go.
+    pub fn reach(&self) -> Reach {
+        self.info.reach
+    }
+
     /// Who the face is counted for.
     pub fn holder(&self) -> Holder {
         self.info.holder

@@ -70,7 +70,7 @@ impl World {
         let listen = [&unix, "tcp://127.0.0.1:0", "udp://127.0.0.1:0"];
         config.faces.listen = listen.map(|uri| uri.parse().unwrap()).into();
         config.faces.multicast.clear();
-        config.authorization.localhop_rib = true;
+        config.authorization.loopback_udp = true;
         config.authorization.key =
             vec![KeyRule { certificate, register: vec![name("/p")], bind: Vec::new(), manage: false }];
         let router = Router::start(config.clone()).unwrap();

@@ -67,6 +67,8 @@ pub struct ControlPacket {
     pub headers: LpHeaders,
     /// The face it came from; `None` if the router itself asked.
     pub incoming: Option<FaceId>,
+    /// Whether that face is local.
+    pub is_local: bool,
     /// Who is at that face's other end, if that is known.
     pub credentials: Option<Credentials>,
     /// Who pays for the time that it takes.
@@ -298,6 +300,7 @@ mod tests {
             packet: Packet::from(&[5, 0][..]),
             headers: LpHeaders::default(),
             incoming: None,
+            is_local: true,
             credentials: None,
             holder: Holder::Root,
         }

@@ -224,6 +224,7 @@ mod tests {
             packet: Packet::from(&[5, 0][..]),
             headers: LpHeaders::default(),
             incoming: Some(FaceId(face)),
+            is_local: true,
             credentials: None,
             holder: Holder::Root,
         }
