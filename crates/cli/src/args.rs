@@ -1,6 +1,7 @@
 //! The command line: what every command takes. Each command's own arguments stand beside its code.
 
 use clap::{Args, Parser, Subcommand};
+use namely_wire::Name;
 
 use crate::commands::*;
 
@@ -56,7 +57,8 @@ pub struct Global {
     /// Print no remarks and no progress.
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
-    /// Log more: -v informs, -vv debugs, -vvv traces.
+    /// Say more on standard error: -v what happens beside the command, -vv each step of the
+    /// connection to the router, -vvv also each Interest, Data and Nack.
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
 }
@@ -66,6 +68,15 @@ impl Global {
     pub fn trusted(&self) -> String {
         self.trust_router_of.clone().unwrap_or_default()
     }
+}
+
+/// A name on the command line. It begins with a slash, so that a file or a word that was forgotten
+/// is not taken for one.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn name(text: &str) -> Result<Name, String> {
+    namely_daemon::parse_name(text)
 }
 
 /// The commands.
@@ -147,4 +158,44 @@ pub enum Command {
     Completions(generate::Completions),
     /// Write the man pages to a directory
     Man(generate::Man),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use clap::{Arg, Command, CommandFactory};
+
+    use super::*;
+
+    /// Every argument of every command that is a name.
+    fn names(command: &Command, path: &str) -> Vec<(String, Arg)> {
+        let is_name = |arg: &&Arg| arg.get_value_parser().type_id() == TypeId::of::<Name>();
+        let path = format!("{path} {}", command.get_name());
+        let own = command.get_arguments().filter(is_name);
+        let mut found: Vec<_> = own.map(|arg| (format!("{path} {}", arg.get_id()), arg.clone())).collect();
+        found.extend(command.get_subcommands().flat_map(|sub| names(sub, &path)));
+        found
+    }
+
+    #[test]
+    fn every_command_takes_names_that_begin_with_a_slash_and_no_others() {
+        let all = names(&Cli::command(), "");
+        assert!(all.len() >= 25, "{}", all.len());
+        for (path, arg) in all {
+            // The same parser, alone.
+            let alone = Arg::new("name").value_parser(arg.get_value_parser().clone()).required(true);
+            let parse = |text: &str| {
+                let command = Command::new("x").arg(alone.clone());
+                command.try_get_matches_from(["x", text]).map_err(|error| error.to_string())
+            };
+            for text in ["/lab/x", "/", "ndn:/lab/x"] {
+                parse(text).unwrap_or_else(|error| panic!("{path}: {text}: {error}"));
+            }
+            for text in ["lab/x", "x", ""] {
+                let why = parse(text).expect_err(&path);
+                assert!(why.contains("begins with a slash") || text.is_empty(), "{path}: {why}");
+            }
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! What a person or a program sees: aligned tables and lines, or one JSON object a line.
 
+use std::cell::Cell as Flag;
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
 use crate::failure::{Exit, Failure};
@@ -11,12 +14,13 @@ use crate::failure::{Exit, Failure};
 pub struct Output {
     json: bool,
     quiet: bool,
+    is_closed: Flag<bool>,
 }
 
 impl Output {
     /// `json`: answers as JSON lines. `quiet`: no remarks and no progress.
     pub fn new(json: bool, quiet: bool) -> Self {
-        Output { json, quiet }
+        Output { json, quiet, is_closed: Flag::new(false) }
     }
 
     /// Whether answers are JSON lines.
@@ -77,9 +81,30 @@ impl Output {
     }
 
     /// One line, whatever form was asked for. A closed pipe (`namely … | head`) ends the output,
-    /// not the program's work: the line is dropped.
+    /// not the program's work: the line is dropped. What only goes on for its output asks
+    /// [`Output::is_closed`].
     pub fn line(&self, text: &str) {
-        let _ = writeln!(std::io::stdout().lock(), "{text}");
+        self.write(&format!("{text}\n"));
+    }
+
+    /// Text as it is, as [`Output::line`] writes a line.
+    pub fn write(&self, text: &str) {
+        let mut stdout = std::io::stdout().lock();
+        if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+            self.is_closed.set(true);
+        }
+    }
+
+    /// Waits, and returns true, at once if it can, when nobody reads the output any more.
+    pub fn is_closed(&self, wait: Duration) -> bool {
+        let stdout = std::io::stdout();
+        // Without a wish of ours the kernel tells errors: that the other end of a pipe was closed.
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        let wait = Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
+        if !self.is_closed.get() && poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0) {
+            self.is_closed.set(polled[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL));
+        }
+        self.is_closed.get()
     }
 }
 

@@ -100,7 +100,7 @@ fn a_prefix_routed_to_local_reaches_the_server_that_bound_it_and_peek_says_when_
     let local = &home.json(["face", "show", "local"])[0];
     assert_eq!((local["routes"][0].as_str(), local["bound"][0].as_str()), (Some("/lab"), Some("/lab/data")));
     let list = home.run(["face", "list"]);
-    assert!(list.stdout.contains("internal://local") && list.stderr.contains("0 orphans"), "{list:?}");
+    assert!(list.stdout.contains("internal://local") && list.stderr.is_empty(), "{list:?}");
     let face = bound[0]["face_id"].to_string();
     assert!(home.ok(["face", "show", &face]).contains("bound        /lab/data"));
     home.ok(["bind", "remove", "/lab/data"]);
@@ -325,6 +325,57 @@ fn a_pipe_that_was_closed_is_no_failure() {
         drop(reader);
         let end = ended(home.namely(words).stdout(writer).output().unwrap());
         assert_eq!(end.code, Some(0), "{words:?}: {end:?}");
+    }
+}
+
+/// `… | head`: what only goes on for its output ends when nobody reads that.
+#[test]
+fn what_repeats_itself_ends_when_nobody_reads_it() {
+    use std::io::Read;
+    let home = Home::with_router();
+    for words in [&["status", "--watch", "600"][..], &["status", "--watch", "0.1", "--json"]] {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut child = home.namely(words).stdout(writer).spawn().unwrap();
+        reader.read_exact(&mut [0; 16]).unwrap();
+        drop(reader);
+        home.wait_for("it ends", || child.try_wait().unwrap().is_some());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{words:?}");
+    }
+}
+
+#[test]
+fn what_a_client_sends_and_gets_is_shown_with_v_thrice() {
+    let home = Home::with_router();
+    let end = home.run(["status", "-vvv"]);
+    for part in [
+        "sent Interest /localhost/nfd/status/general, CanBePrefix, MustBeFresh, ",
+        "received Data /localhost/nfd/status/general/",
+    ] {
+        assert!(end.stderr.contains(part), "{part}: {end:?}");
+    }
+    let end = home.run(["peek", "/nobody", "-vvv"]);
+    assert!(end.stderr.contains("received Nack (") && end.stderr.contains(") of /nobody, "), "{end:?}");
+    assert!(!home.run(["status", "-vv"]).stderr.contains("sent Interest"));
+}
+
+/// A word that was forgotten, or a file, is no name.
+#[test]
+fn names_without_a_slash_are_refused_by_every_command_alike() {
+    let home = Home::new();
+    for words in [
+        &["get", "lab/x"][..],
+        &["cs", "erase", "lab/x"],
+        &["cs", "list", "lab/x"],
+        &["route", "add", "lab/x", "local"],
+        &["peek", "lab/x"],
+        &["serve", ".", "--prefix", "lab/x"],
+        &["ls", "lab/x"],
+    ] {
+        let said = home.fails(2, words.iter().copied());
+        assert!(
+            said.contains("is no name: a name begins with a slash") && said.contains("`/lab/x`"),
+            "{words:?}: {said}"
+        );
     }
 }
 

@@ -134,6 +134,16 @@ fn nine_routers_in_a_grid_carry_a_file_around_a_link_that_is_cut() {
 }
 
 #[test]
+fn an_example_that_nobody_reads_to_its_end_is_no_failure() {
+    let home = Home::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut init = home.namely(["testbed", "init"]);
+    let end = common::ended(init.stdout(writer).output().unwrap());
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn wrong_files_are_refused_with_their_line_and_examples_pass() {
     let home = Home::new();
     for file in fs::read_dir(docs()).unwrap().flatten() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use namely_wire::{FaceUri, Name};
+use namely_wire::FaceUri;
 
 use crate::config::{
     Admission, Config, ConfigError, StaticRoute, check_budget, default_files, local_listeners, values,
@@ -115,7 +115,27 @@ impl DaemonArgs {
             None => Config::default(),
         };
         self.apply(&mut config);
+        self.check_disk(&config)?;
         Ok(config)
+    }
+
+    /// What is said of a disk that there is not was meant otherwise.
+    fn check_disk(&self, config: &Config) -> Result<(), ConfigError> {
+        let said = [
+            ("--cs-disk-octets-max", self.cs_disk_octets_max.is_some()),
+            ("--cs-disk-admission", self.cs_disk_admission.is_some()),
+        ];
+        match said.into_iter().find(|(_, is_said)| *is_said && config.cs.disk.folder.is_none()) {
+            Some((option, _)) => Err(ConfigError {
+                path: None,
+                line: None,
+                reason: format!(
+                    "{option} is of a disk, and the content store has none: add --cs-disk DIR, or `folder` under [cs.disk] \
+                 in the configuration file"
+                ),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Where to listen by what was said here: applications of this machine find the router, unless
@@ -159,7 +179,7 @@ fn parse_listen(text: &str) -> Result<FaceUri, String> {
 
 fn parse_route(text: &str) -> Result<StaticRoute, String> {
     let (prefix, uri) = text.rsplit_once('=').ok_or("write PREFIX=URI, as in /=udp://192.0.2.1:6363")?;
-    let prefix: Name = prefix.parse().map_err(|error| format!("{prefix}: {error}"))?;
+    let prefix = values::parse_name(prefix)?;
     let to = uri.parse::<FaceUri>().map_err(|error| format!("{uri}: {error}"))?;
     Ok(StaticRoute::new(prefix, values::check_remote_uri(to)?))
 }
@@ -234,11 +254,26 @@ mod tests {
     }
 
     #[test]
+    fn options_of_a_disk_need_a_disk_wherever_it_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("namely.toml");
+        std::fs::write(&path, "[cs.disk]\nfolder = \"/x\"\n").unwrap();
+        for option in [["--cs-disk-octets-max", "1GiB"], ["--cs-disk-admission", "all"]] {
+            let load = |more: &[&str]| parse(&[&option[..], more].concat()).unwrap().load();
+            let said = load(&["--no-config"]).unwrap_err().to_string();
+            assert!(said.starts_with(option[0]) && said.contains("add --cs-disk DIR"), "{said}");
+            load(&["--no-config", "--cs-disk", "/x"]).unwrap();
+            load(&["--config", path.to_str().unwrap()]).unwrap();
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_what_is_allowed() {
         for (words, hint) in [
             (["--listen", "tcp://name:1"], "numeric"),
             (["--listen", "/run/x"], "unix:///path"),
             (["--route", "/a"], "PREFIX=URI"),
+            (["--route", "a=udp://192.0.2.1"], "slash"),
             (["--route", "/a=unix:///x"], "udp://host:port"),
             (["--cs-octets-max", "1MB"], "256MiB"),
             (["--log", "loud"], "debug"),

@@ -17,7 +17,7 @@ mod run;
 mod service;
 
 pub use args::{CommandLine, DaemonArgs, command};
-pub use config::parse_octets;
+pub use config::{parse_name, parse_octets};
 pub use exit::{Exit, Failure};
 pub use router::Router;
 pub use run::{check, run};

@@ -254,6 +254,15 @@ fn a_folder_that_another_router_has_is_refused_with_the_cure() {
 }
 
 #[test]
+fn a_folder_with_somebodys_files_is_not_taken_for_a_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("thesis.tex"), "mine").unwrap();
+    let said = refusal(folder.path());
+    assert!(said.contains("thesis.tex is no part of a cache") && said.contains("empty folder"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_folder_of_another_version_or_user_is_refused_with_the_cure() {
     let lab = Lab::start("");
     lab.fill("/x", 100);

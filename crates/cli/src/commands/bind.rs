@@ -6,6 +6,7 @@ use namely_wire::mgmt::{Binding, bind_flags};
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
@@ -76,6 +77,7 @@ fn binding_json(binding: &Binding) -> serde_json::Value {
 #[command(after_help = "Example:\n  namely bind remove /lab/data")]
 pub struct Remove {
     /// The bound prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
 }
 

@@ -13,6 +13,7 @@ use namely_wire::{Component, DataView, InterestBuilder, Name, key_name_of_locato
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for};
 use crate::router::{connection_failure, nack_failure, open};
@@ -138,6 +139,7 @@ fn fingerprint(certificate: &Certificate) -> String {
 )]
 pub struct Export {
     /// An identity, key or certificate of yours; by default the default identity.
+    #[arg(value_parser = name)]
     name: Option<Name>,
     /// Export the private key too, encrypted with a passphrase (asked for, or NAMELY_PASSPHRASE).
     #[arg(long)]
@@ -234,7 +236,7 @@ pub struct Issue {
     /// The other's self-signed certificate; `-` is standard input.
     request: PathBuf,
     /// Your key or identity that signs; by default the default identity.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     key: Option<Name>,
     /// How many days the certificate is valid.
     #[arg(long, value_name = "DAYS", default_value_t = VALIDITY_DAYS / 10)]
@@ -286,7 +288,7 @@ pub struct Trust {
     file: Option<PathBuf>,
     /// Ask the network for the certificate by which NAME is signed, and show its fingerprint:
     /// compare it with what `namely cert show` prints at the producer's.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     from: Option<Name>,
     /// The fingerprint that it must have; without it the person at the terminal is asked.
     #[arg(long, value_name = "HEX", requires = "from")]
@@ -385,6 +387,7 @@ fn ask(connection: &mut Connection, interest: InterestBuilder, name: &Name) -> R
 pub struct Distrust {
     /// The certificate's name, or the identity whose certificates all go: both as `namely cert
     /// trusted` shows them.
+    #[arg(value_parser = name)]
     name: Name,
 }
 

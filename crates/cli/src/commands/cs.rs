@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Context;
 use super::face::Switch;
+use crate::args::name;
 use crate::failure::Failure;
 use crate::output::octets_text;
 use crate::router::connect;
@@ -128,6 +129,7 @@ fn parse_octets(text: &str) -> Result<u64, String> {
 #[command(after_help = "Example:\n  namely cs erase /lab")]
 pub struct Erase {
     /// The name prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
     /// At most this many packets.
     #[arg(long, value_name = "PACKETS")]
@@ -150,6 +152,7 @@ impl Erase {
 #[command(after_help = "Example:\n  namely cs pin /lab/data")]
 pub struct Pin {
     /// The name prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
 }
 
@@ -169,6 +172,7 @@ impl Pin {
 #[command(after_help = "Example:\n  namely cs unpin /lab/data")]
 pub struct Unpin {
     /// The name prefix, as it was pinned.
+    #[arg(value_parser = name)]
     prefix: Name,
 }
 

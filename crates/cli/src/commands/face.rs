@@ -1,5 +1,7 @@
 //! `namely face`: list, create, change, destroy and watch faces.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum};
 use namely_client::{ClientError, FACE_LOCAL, FaceProperties};
 use namely_wire::mgmt::{
@@ -86,17 +88,21 @@ impl List {
         Ok(())
     }
 
-    /// Faces that have gone and are still held are in no list.
+    /// Faces that have gone and are still held are in no list. Mostly there are none.
     fn remark_on_orphans(&self, ctx: &Context<'_>, counters: &[Counter]) {
-        let of = |label: &str| {
-            let whole = |counter: &&Counter| counter.face_id.is_none() && counter.label == label;
-            counters.iter().find(whole).map_or(0, |counter| counter.value)
-        };
-        let (now, ever) = (of("forwarder.orphans"), of("forwarder.faces_orphaned"));
-        ctx.out.remark(format!(
-            "{now} orphans: faces released while a packet held them ({ever} since the start)"
-        ));
+        let whole = |counter: &&Counter| counter.face_id.is_none() && counter.label == "forwarder.orphans";
+        if let Some(remark) = counters.iter().find(whole).and_then(|counter| of_orphans(counter.value)) {
+            ctx.out.remark(remark);
+        }
     }
+}
+
+fn of_orphans(count: u64) -> Option<String> {
+    let (faces, are) = if count == 1 { ("face", "is") } else { ("faces", "are") };
+    let text = || {
+        format!("{count} {faces} that {are} closed {are} not listed: packets on their way still name them")
+    };
+    (count > 0).then(text)
 }
 
 /// Show one face.
@@ -356,6 +362,9 @@ impl Events {
         let mut last = None;
         for _ in 0..self.count.unwrap_or(u64::MAX) {
             let Some((seq, event)) = router.next_face_event(last, None)? else { break };
+            if ctx.out.is_closed(Duration::ZERO) {
+                break;
+            }
             ctx.out.answer(
                 || format!("{seq} face {} {} {}", event.face_id, event.kind, event.uri),
                 || event_json(seq, &event),
@@ -376,4 +385,16 @@ fn event_json(seq: u64, event: &FaceEventNotification) -> serde_json::Value {
         "scope": event.face_scope.as_str(),
         "persistency": event.face_persistency.as_str(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_orphans;
+
+    #[test]
+    fn faces_that_are_still_held_are_spoken_of_only_where_there_are_some() {
+        assert_eq!(of_orphans(0), None);
+        assert!(of_orphans(1).is_some_and(|text| text.starts_with("1 face that is closed")));
+        assert!(of_orphans(2).is_some_and(|text| text.starts_with("2 faces that are closed")));
+    }
 }

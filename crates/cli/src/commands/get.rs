@@ -14,6 +14,7 @@ use namely_wire::types::GENERIC_COMPONENT;
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
 use crate::keys::{self, Trust};
@@ -29,6 +30,7 @@ const OLD_S: u64 = 3600;
 )]
 pub struct Get {
     /// The name.
+    #[arg(value_parser = name)]
     name: Name,
     /// Where to put it: a path, or a directory that is there or ends in a slash; `-` is standard
     /// output. By default the name's last part, in this directory.

@@ -7,6 +7,7 @@ use namely_wire::Name;
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure};
 use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase};
 use crate::output::Cell;
@@ -107,6 +108,7 @@ fn row(key: &KeyEntry) -> Vec<Cell> {
 #[command(after_help = "Example:\n  namely key new /lab/alice --type ecdsa --encrypt")]
 pub struct New {
     /// Whose key it is: it may sign names below this one.
+    #[arg(value_parser = name)]
     identity: Name,
     /// The kind of key.
     #[arg(long = "type", value_enum, default_value = "ed25519")]
@@ -150,6 +152,7 @@ impl New {
 #[command(after_help = "Example:\n  namely key default /lab/alice")]
 pub struct Default {
     /// An identity, a key or a certificate of yours; without it, shows the default identity.
+    #[arg(value_parser = name)]
     name: Option<Name>,
 }
 
@@ -173,6 +176,7 @@ impl Default {
 #[command(after_help = "Example:\n  namely key delete /lab/alice/KEY/%01%02%03%04 --yes")]
 pub struct Delete {
     /// An identity (with all its keys), a key (with its certificates) or a certificate.
+    #[arg(value_parser = name)]
     name: Name,
     /// Really delete: it cannot be undone.
     #[arg(long)]

@@ -9,6 +9,7 @@ use namely_wire::rdr::{listing, listing_name};
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure};
 use crate::fetching::{Transfer, consumer_of_all, get_failure};
 use crate::keys::Trust;
@@ -19,6 +20,7 @@ use crate::output::{Cell, octets_text};
 #[command(after_help = "Examples:\n  namely ls /lab/data\n  namely ls /lab/data --long")]
 pub struct Ls {
     /// The directory's name.
+    #[arg(value_parser = name)]
     name: Name,
     /// Ask for size and time of each file, too.
     #[arg(long, short)]
@@ -75,6 +77,7 @@ impl Ls {
 #[command(after_help = "Example:\n  namely stat /lab/data/run7.root --json")]
 pub struct Stat {
     /// The name.
+    #[arg(value_parser = name)]
     name: Name,
     #[command(flatten)]
     trust: Trust,

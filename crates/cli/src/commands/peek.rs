@@ -9,6 +9,7 @@ use namely_wire::{DataView, InterestBuilder, Name};
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure};
 use crate::router::{connection_failure, explain_unbound, nack_failure, open};
 
@@ -19,6 +20,7 @@ use crate::router::{connection_failure, explain_unbound, nack_failure, open};
 )]
 pub struct Peek {
     /// The name to ask for.
+    #[arg(value_parser = name)]
     name: Name,
     /// Data with a longer name may answer (CanBePrefix).
     #[arg(long, short = 'p')]
@@ -33,7 +35,7 @@ pub struct Peek {
     #[arg(long, value_name = "N")]
     hop_limit: Option<u8>,
     /// A name under which the producer can be reached; may repeat.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     hint: Vec<Name>,
     /// Write the Content's octets only.
     #[arg(long, conflicts_with = "wire")]

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Context;
 use super::poke::STOP_POLL;
+use crate::args::name;
 use crate::failure::{Exit, Failure};
 use crate::router::{connection_failure, open};
 
@@ -17,6 +18,7 @@ use crate::router::{connection_failure, open};
 #[command(after_help = "Example:\n  namely ping /lab/here --count 5 --interval 200")]
 pub struct Ping {
     /// The prefix that a ping server answers.
+    #[arg(value_parser = name)]
     prefix: Name,
     /// Stop after this many pings.
     #[arg(long, short, value_name = "N")]

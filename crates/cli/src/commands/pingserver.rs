@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Context;
 use super::poke::STOP_POLL;
+use crate::args::name;
 use crate::failure::Failure;
 use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 
@@ -22,6 +23,7 @@ const PAYLOAD_OCTETS_MAX: u64 = 8000;
 #[command(after_help = "Example:\n  namely pingserver /lab/here")]
 pub struct Pingserver {
     /// The name prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
     /// Octets of payload in each reply.
     #[arg(long, value_name = "OCTETS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=PAYLOAD_OCTETS_MAX))]

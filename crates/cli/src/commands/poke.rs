@@ -10,6 +10,7 @@ use namely_wire::{DataBuilder, Name, PACKET_OCTETS_MAX};
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure};
 use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 
@@ -18,6 +19,7 @@ use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 #[command(after_help = "Example:\n  echo hello | namely poke /lab/greeting --timeout 30")]
 pub struct Poke {
     /// The Data's name.
+    #[arg(value_parser = name)]
     name: Name,
     /// FreshnessPeriod, ms.
     #[arg(long, value_name = "MS", default_value_t = 0)]

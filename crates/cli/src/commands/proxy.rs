@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::Context;
 use super::poke::STOP_POLL;
+use crate::args::name;
 use crate::failure::Failure;
 use crate::fetching::{bind_failure, consumer};
 use crate::keys;
@@ -41,10 +42,10 @@ pub struct IngressArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
     /// The name below which sites are, each by its host.
-    #[arg(long, value_name = "NAME", default_value = "/http")]
+    #[arg(long, value_name = "NAME", default_value = "/http", value_parser = name)]
     prefix: Name,
     /// Answer for this one site, whatever host is asked for.
-    #[arg(long, value_name = "NAME", conflicts_with = "prefix")]
+    #[arg(long, value_name = "NAME", conflicts_with = "prefix", value_parser = name)]
     site: Option<Name>,
     /// Log each request, one line on standard error.
     #[arg(long)]
@@ -63,7 +64,7 @@ pub struct EgressArgs {
     #[arg(required = true, value_name = "SITE[=ORIGIN]", value_parser = site)]
     sites: Vec<(String, Uri)>,
     /// The name below which sites are, each by its host.
-    #[arg(long, value_name = "NAME", default_value = "/http")]
+    #[arg(long, value_name = "NAME", default_value = "/http", value_parser = name)]
     prefix: Name,
     /// For how long caches answer with a response whose origin does not say, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]

@@ -9,6 +9,7 @@ use namely_wire::mgmt::{FibEntry, RibEntry, RouteOrigin, route_flags};
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
@@ -89,6 +90,7 @@ impl Fib {
 #[derive(Debug, Args)]
 pub struct Which {
     /// The name prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
     /// The next hop: a face's number, a URI (add makes the face if there is none), or `local`: the
     /// applications of this host that have bound prefixes.

@@ -12,6 +12,7 @@ use namely_wire::Name;
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::router::{Waiting, command_failure, remark_on_reach};
@@ -24,7 +25,7 @@ pub struct Serve {
     /// The directory.
     dir: PathBuf,
     /// Its name.
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", value_parser = name)]
     prefix: Name,
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]

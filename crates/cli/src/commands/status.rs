@@ -27,7 +27,7 @@ pub struct Status {
     /// counters, for who is to help you.
     #[arg(long, conflicts_with = "counters")]
     report: bool,
-    /// Show it again every so many seconds, until it is stopped.
+    /// Show it again every so many seconds, until it is stopped or nobody reads it any more.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
     watch: Option<Duration>,
 }
@@ -46,12 +46,14 @@ impl Status {
         while !stop.load(Ordering::Relaxed) {
             if std::io::stdout().is_terminal() && !ctx.out.is_json() {
                 // To the upper left, and nothing below.
-                print!("\x1b[H\x1b[2J");
+                ctx.out.write("\x1b[H\x1b[2J");
             }
             self.show(ctx)?;
             let end = Instant::now() + pause;
             while Instant::now() < end && !stop.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(50).min(pause));
+                if ctx.out.is_closed(Duration::from_millis(50).min(pause)) {
+                    return Ok(());
+                }
             }
         }
         Ok(())

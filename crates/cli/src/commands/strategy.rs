@@ -6,6 +6,7 @@ use namely_wire::mgmt::StrategyChoice;
 use serde_json::json;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
@@ -56,6 +57,7 @@ impl List {
 )]
 pub struct Set {
     /// The name prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
     /// A strategy's short name, as multicast or asf, or its full name.
     strategy: String,
@@ -77,6 +79,7 @@ impl Set {
 #[command(after_help = "Example:\n  namely strategy unset /live")]
 pub struct Unset {
     /// The name prefix.
+    #[arg(value_parser = name)]
     prefix: Name,
 }
 

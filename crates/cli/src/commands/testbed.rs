@@ -65,7 +65,7 @@ impl Bed {
             Bed::Run(run) => run.run(ctx),
             Bed::Check(check) => check.run(ctx),
             Bed::Init => {
-                print!("{EXAMPLE}");
+                ctx.out.write(EXAMPLE);
                 Ok(())
             }
         }
@@ -202,11 +202,11 @@ fn show(report: &Report, ctx: &Context<'_>) {
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
     if !rows.is_empty() {
-        println!();
+        ctx.out.line("");
         ctx.out.table(&["program", "node", "from s", "seconds", "tries", "exit"], &rows);
     }
     for (at, what) in &report.events {
-        println!("{:>8.2} s  {what}", at.as_secs_f64());
+        ctx.out.line(&format!("{:>8.2} s  {what}", at.as_secs_f64()));
     }
 }
 

@@ -8,6 +8,7 @@ use namely_client::Client;
 use namely_wire::Name;
 
 use super::Context;
+use crate::args::name;
 use crate::failure::{Exit, Failure};
 use crate::router::connect;
 
@@ -21,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 )]
 pub struct Wait {
     /// Prefixes that a program has to have registered or bound, or a route lead to.
-    #[arg(value_name = "PREFIX")]
+    #[arg(value_name = "PREFIX", value_parser = name)]
     prefixes: Vec<Name>,
     /// How long to wait, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]

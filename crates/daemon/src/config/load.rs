@@ -20,7 +20,7 @@ pub fn default_files() -> Vec<PathBuf> {
 impl Config {
     /// Reads the configuration from `path`.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        let unreadable = |reason: String| ConfigError { path: path.to_owned(), line: None, reason };
+        let unreadable = |reason: String| ConfigError { path: Some(path.to_owned()), line: None, reason };
         let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
         if size > CONFIG_OCTETS_MAX {
             return Err(unreadable(format!(
@@ -33,7 +33,7 @@ impl Config {
 
     /// Reads the configuration from `text`; `path` is what errors call it.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
-        let refuse = |line, reason| ConfigError { path: path.to_owned(), line, reason };
+        let refuse = |line, reason| ConfigError { path: Some(path.to_owned()), line, reason };
         toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| line_of(text, span.start));
             refuse(line, with_advice(error.message(), line.and_then(|line| text.lines().nth(line - 1))))
@@ -80,8 +80,8 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// A configuration that cannot be used; the fault of whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file.
-    pub path: PathBuf,
+    /// The file; none if it is of the command line.
+    pub path: Option<PathBuf>,
     /// The line of the bad key or value, counted from 1, if there is one.
     pub line: Option<usize>,
     /// What is wrong and what is allowed.
@@ -90,11 +90,14 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.path.display())?;
+        if let Some(path) = &self.path {
+            write!(f, "{}:", path.display())?;
+        }
         if let Some(line) = self.line {
             write!(f, "{line}:")?;
         }
-        write!(f, " {}", self.reason)
+        let space = if self.path.is_some() { " " } else { "" };
+        write!(f, "{space}{}", self.reason)
     }
 }
 

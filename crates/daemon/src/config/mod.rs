@@ -39,7 +39,7 @@ pub use policy::PolicyError;
 pub use process::Process;
 pub use readvertise::Readvertise;
 pub use tables::Tables;
-pub use values::parse_octets;
+pub use values::{parse_name, parse_octets};
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine
 /// only.

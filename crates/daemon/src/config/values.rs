@@ -213,18 +213,25 @@ fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> 
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
 
+/// A name that somebody wrote. It begins with a slash, so that a word or a file that was put in the
+/// wrong place is not taken for one.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_name(text: &str) -> Result<Name, String> {
+    if !text.starts_with('/') && !text.starts_with("ndn:/") {
+        return Err(format!("`{text}` is no name: a name begins with a slash, as `/{text}` does"));
+    }
+    text.parse().map_err(|error| format!("`{text}` is no name: {error}"))
+}
+
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NameText(Name);
 
 impl<'de> Deserialize<'de> for NameText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        if !text.starts_with('/') {
-            return Err(D::Error::custom(format!(
-                "`{text}` is no name: names start with a slash, as in /a/b"
-            )));
-        }
-        text.parse().map(NameText).map_err(|error| D::Error::custom(format!("`{text}` is no name: {error}")))
+        parse_name(&text).map(NameText).map_err(D::Error::custom)
     }
 }
 

@@ -20,6 +20,8 @@ pub enum TierError {
         /// Whose it is.
         uid: u32,
     },
+    /// A file there is not this cache's: the folder is used for something else.
+    Others(PathBuf),
     /// A file there is of another version, or of something else.
     Version(PathBuf),
     /// The disk is full.
@@ -69,6 +71,14 @@ impl fmt::Display for TierError {
                     f,
                     "{folder} belongs to user {uid}: chown it to the router's user, or give another folder"
                 )
+            }
+            TierError::Others(path) => {
+                let (path, folder) = (path.display(), path.parent().unwrap_or(path).display());
+                write!(
+                    f,
+                    "{path} is no part of a cache, so {folder} is not taken for one: give an empty folder, "
+                )?;
+                write!(f, "or one that is not there yet, such as {folder}/cs")
             }
             TierError::Version(path) => {
                 let path = path.display();

@@ -31,14 +31,37 @@ pub(crate) fn take_folder(folder: &Path) -> Result<Lock, TierError> {
     if uid != rustix::process::geteuid().as_raw() {
         return Err(TierError::NotOwned { folder: folder.to_owned(), uid });
     }
-    if !crate::scan::file_numbers(folder).map_err(fault)?.is_empty() {
+    if let Some(number) = crate::scan::file_numbers(folder).map_err(fault)?.first() {
         // A producer's store, which nobody may throw away.
-        return Err(TierError::Version(folder.to_owned()));
+        return Err(TierError::Others(folder.join(format!("packets-{number:010}.log"))));
     }
+    refuse_others(folder)?;
     let lock = File::open(&folder.join("lock"), OFlags::RDWR | OFlags::CREATE, 0o600).map_err(fault)?;
     let lock = Lock::take(lock.into_inner()).map_err(fault)?;
     lock.ok_or_else(|| TierError::InUse(folder.to_owned()))
 }
+
+/// Refuses a folder that has files, none of which is of a cache: they are somebody's, and what a
+/// cache does with its folder is not for them.
+fn refuse_others(folder: &Path) -> Result<(), TierError> {
+    let fault = |error| TierError::new(folder, error);
+    let mut other = None;
+    for entry in std::fs::read_dir(folder).map_err(fault)? {
+        let name = entry.map_err(fault)?.file_name();
+        let is_segment = name.to_str().is_some_and(|name| name.starts_with("segment-"));
+        if is_segment || OF_A_CACHE.iter().any(|own| name == *own) {
+            return Ok(());
+        }
+        // It lies in the root of every ext4 file system.
+        if name != "lost+found" {
+            other.get_or_insert(name);
+        }
+    }
+    other.map_or(Ok(()), |name| Err(TierError::Others(folder.join(name))))
+}
+
+/// A cache's files beside its segments; a crash may leave one alone.
+const OF_A_CACHE: [&str; 5] = ["lock", "key", "key.new", "erased", "erased.new"];
 
 /// The folder's key; a new one where there is none that is whole.
 pub(crate) fn key(folder: &Path) -> Result<Key, TierError> {

@@ -268,6 +268,29 @@ fn a_damaged_record_is_not_there_and_is_counted() {
 }
 
 #[test]
+fn a_folder_that_is_used_for_something_else_is_refused_and_left_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |path: &Path| Tier::open(path, &options(EngineKind::Inline));
+    for own in ["thesis.tex", "keys", "key.pem", "segments"] {
+        let path = folder.path().join(format!("has {own}"));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join(own), "mine").unwrap();
+        let said = open(&path).unwrap_err().to_string();
+        assert!(said.contains(own) && said.contains("give an empty folder"), "{said}");
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1, "{own}");
+    }
+    // What a file system has in its root, and what a crash leaves of a cache that was just begun.
+    for ours in ["lost+found", "lock", "key.new"] {
+        let path = folder.path().join(format!("has {ours}"));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join(ours), "").unwrap();
+        drop(open(&path).unwrap_or_else(|error| panic!("{ours}: {error}")));
+        std::fs::write(path.join("README"), "what is this?").unwrap();
+        drop(open(&path).expect("it is a cache by now"));
+    }
+}
+
+#[test]
 fn a_folder_that_is_not_this_tiers_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
@@ -289,7 +312,7 @@ fn a_folder_that_is_not_this_tiers_is_refused_with_what_to_do() {
     std::fs::remove_file(&other).unwrap();
     // A producer's store.
     std::fs::write(path.join("packets-0000000001.log"), b"namely-packets-2").unwrap();
-    refused("was not written by this version");
+    refused("packets-0000000001.log is no part of a cache");
     assert!(path.join("packets-0000000001.log").exists());
     std::fs::remove_file(path.join("packets-0000000001.log")).unwrap();
     // A key that is lost: what was written by it is none of ours any more.

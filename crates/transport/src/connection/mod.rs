@@ -33,6 +33,7 @@ mod outbox;
 pub(crate) mod peer;
 mod receiver;
 mod registration;
+mod shown;
 mod stream;
 #[cfg(test)]
 mod tests;

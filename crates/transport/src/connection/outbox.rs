@@ -10,6 +10,8 @@ use namely_wire::{LpFraming, LpHeaders, LpView, PACKET_OCTETS_MAX, encode_lp_hea
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use super::shown;
+
 /// Octets that may wait before the connection stops taking packets in; one turn may exceed it by
 /// what a single packet's handler adds.
 pub const OUTBOX_OCTETS_MAX: usize = 1 << 20;
@@ -111,6 +113,7 @@ impl Outbox {
         encode_lp_header(headers, &framing, Some(announcement), Some(packet.len()), &mut self.buf);
         self.buf.extend_from_slice(packet);
         self.packets += 1;
+        shown::sent(headers, packet);
     }
 
     /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it
@@ -137,6 +140,7 @@ impl Outbox {
             return filled;
         }
         self.packets += 1;
+        shown::sent(headers, &self.buf[packet..]);
         if self.link.is_some() {
             self.end_datagram(start, packet, headers);
         }

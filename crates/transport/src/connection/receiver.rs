@@ -4,7 +4,7 @@
 use namely_link::{Accepts, LinkDrop, LinkKind, LinkReceiver, ReassemblyLimits, ReassemblyTotal};
 use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, tlv, types};
 
-use super::{Incoming, Outbox, Packet};
+use super::{Incoming, Outbox, Packet, shown};
 
 /// Octets of incomplete packets kept.
 const REASSEMBLY_OCTETS_MAX: usize = 4 << 20;
@@ -162,6 +162,7 @@ fn hand_over(
     outbox: &mut Outbox,
     handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
 ) -> Result<bool, Fault> {
+    shown::received(&headers, wire);
     let (typ, _, _) = tlv::read_header(wire)?;
     let packet = match (typ, headers.nack) {
         (types::INTEREST, None) => Packet::Interest(InterestView::parse(wire)?),

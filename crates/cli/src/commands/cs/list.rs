@@ -8,6 +8,7 @@ use namely_store::tier::{self, TierError};
 use namely_wire::Name;
 use serde_json::json;
 
+use crate::args::name;
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::octets_text;
@@ -20,7 +21,7 @@ use crate::router::connect;
 )]
 pub struct List {
     /// The name prefix.
-    #[arg(default_value = "/")]
+    #[arg(default_value = "/", value_parser = name)]
     prefix: Name,
     /// On disk.
     #[arg(long)]

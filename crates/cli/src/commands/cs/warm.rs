@@ -8,6 +8,7 @@ use namely_transport::object::Object;
 use namely_wire::Name;
 use serde_json::json;
 
+use crate::args::name;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::fetching::{
@@ -23,6 +24,7 @@ use crate::router::connect;
 #[command(after_help = "Examples:\n  namely cs warm /lab/data/run7.root\n  namely cs warm /lab/data --pin")]
 pub struct Warm {
     /// The name.
+    #[arg(value_parser = name)]
     name: Name,
     /// Pin it, so that the disk gets all of it and keeps it.
     #[arg(long)]

@@ -17,6 +17,7 @@ use super::packets::InterestTemplate;
 use super::report::{Second, Summary, TITLES};
 use super::signing::Checker;
 use super::{FLOWS_MAX, PREFIX, thread_failure};
+use crate::args::name;
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::router::{connection_failure, nack_failure, open};
@@ -46,7 +47,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[command(after_help = "Example:\n  namely perf client --duration 10 --window 128 --flows 4")]
 pub struct Client {
     /// The prefix of the server.
-    #[arg(long, value_name = "NAME", default_value = PREFIX)]
+    #[arg(long, value_name = "NAME", default_value = PREFIX, value_parser = name)]
     prefix: Name,
     /// How long, seconds.
     #[arg(long, short = 't', value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::packets::DataTemplate;
 use super::signing::{SignWith, payload};
 use super::{FLOWS_MAX, PAYLOAD_OCTETS, PAYLOAD_OCTETS_MAX, PREFIX, thread_failure};
+use crate::args::name;
 use crate::commands::Context;
 use crate::commands::poke::STOP_POLL;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ use crate::router::{command_failure, connection_failure, open};
 #[command(after_help = "Example:\n  namely perf server --payload 1200 --sign sha256")]
 pub struct Server {
     /// The name prefix.
-    #[arg(long, value_name = "NAME", default_value = PREFIX)]
+    #[arg(long, value_name = "NAME", default_value = PREFIX, value_parser = name)]
     prefix: Name,
     /// Octets of payload in each Data.
     #[arg(long, value_name = "OCTETS", default_value_t = PAYLOAD_OCTETS as u64,
