@@ -161,7 +161,8 @@ impl Router {
     }
 
     /// NFD in a network namespace, with a Unix socket and a section of its `face_system`, and with
-    /// its strategy for `/`.
+    /// its strategy for `/`. Only one that was built without libpcap may be missed: of another that
+    /// ends the test is told.
     pub fn nfd_on_link(world: &World, namespace: &str, faces: &str, strategy: &str) -> Result<Self, String> {
         let nfd = find_router("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
@@ -180,7 +181,10 @@ impl Router {
         if listens(&mut process, &socket) {
             return Ok(Router { process, socket, port: 0, websocket_port: 0 });
         }
-        Err(format!("NFD has no such faces (built without libpcap?): {}", process.errors_text().trim()))
+        let said = process.errors_text();
+        // `Unrecognized option face_system.ether`.
+        assert!(said.contains("face_system.ether"), "NFD does not start: {said}");
+        Err(format!("this NFD was built without libpcap: {}", said.trim()))
     }
 
     /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always

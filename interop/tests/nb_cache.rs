@@ -122,11 +122,18 @@ run = "before=$(namely --json cs info) && namely get /lab/numbers.txt -o two && 
 name = "load"
 node = "a"
 after = ["nearest", "produce"]
-run = "namely cs config --disk-admission hit && namely --json perf client --cached 300 --rate 300 --duration 4 > load.jsonl && sleep 1"
+run = "namely cs config --disk-admission hit && namely --json perf client --cached 300 --rate 300 --duration 4 > load.jsonl"
+# Until c's disk has said that it has time again.
+[[program]]
+name = "rest"
+node = "c"
+after = ["load"]
+retry = "30s"
+run = "namely dissect ../m-eth1.pcap | grep -q /localhop/nb-cc/free"
 [[program]]
 name = "again"
 node = "a"
-after = ["load"]
+after = ["rest"]
 run = "namely get /lab/numbers.txt -o three && cmp three one"
 "#;
 

@@ -201,7 +201,8 @@ fn a_bound_socket_gets_newer_certificates_and_what_it_published_before_stays_goo
 #[test]
 fn a_socket_whose_identity_ends_signs_nothing_until_the_key_chain_has_a_newer_certificate() {
     let world = World::new();
-    site_certificate(&world, 1, unix_s() + 3);
+    // Long enough for a machine with much else to do to bind and publish meanwhile.
+    site_certificate(&world, 1, unix_s() + 10);
     let producer = world.producer("/p/site/s");
     let publish = |version| {
         let how = PublishOptions { version: Some(version), ..PublishOptions::default() };
