@@ -9,7 +9,7 @@ use crate::error::TestbedError;
 use crate::file::{Addresses, Network, Rate, Shape, Span, Testbed};
 use crate::net::Net;
 use crate::sandbox::tool;
-use crate::wire::{Frames, Wire, WireSpec};
+use crate::wire::{Frames, Late, Wire, WireSpec};
 
 /// What waits for a rate if nothing is said, as the time that it takes to send.
 const QUEUE: Duration = Duration::from_millis(50);
@@ -226,6 +226,7 @@ fn wire(a: &str, b: &str, shape: &Shape) -> Result<Wire, TestbedError> {
         delay: shape.delay.map_or(Duration::ZERO, |Span(delay)| delay),
         queue: shape.queue.map_or(QUEUE, |Span(queue)| queue),
         loss: shape.loss.map_or(0.0, |share| share.0),
+        late: Late::default(),
     };
     let ends = [tap(a)?, tap(b)?].map(Frames::new);
     Wire::start(spec, ends).map_err(|e| TestbedError::unable(format!("cannot emulate {a}"), e))

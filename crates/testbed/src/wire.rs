@@ -1,8 +1,10 @@
 //! A wire emulated in user space: what comes out of one end goes into the other at a rate, after a
-//! delay, through a queue of limited length, and some is lost. For kernels without netem, and the
-//! same on every machine. Its ends are UDP sockets ([`Link`]) or network devices ([`Frames`]).
+//! delay, through a queue of limited length, and some is lost, or overtaken by others. For kernels
+//! without netem, and the same on every machine. Its ends are UDP sockets ([`Link`]) or network
+//! devices ([`Frames`]).
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,6 +48,17 @@ pub struct WireSpec {
     pub queue: Duration,
     /// Share of packets that are lost.
     pub loss: f64,
+    /// Some packets take longer than the others, so that these overtake them.
+    pub late: Late,
+}
+
+/// Packets that others overtake.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Late {
+    /// Share of packets that come later.
+    pub share: f64,
+    /// By how much.
+    pub by: Duration,
 }
 
 /// What passed in one direction.
@@ -55,6 +68,8 @@ pub struct Passed {
     pub octets: AtomicU64,
     /// Packets lost on the way, as asked for.
     pub lost: AtomicU64,
+    /// Packets that came later than others, as asked for.
+    pub late: AtomicU64,
     /// Packets for which the queue had no room.
     pub full: AtomicU64,
     /// How long each packet waited in the queue, us; only where somebody asks for them.
@@ -271,17 +286,18 @@ struct Direction<E> {
 impl<E: End> Direction<E> {
     fn run(mut self) {
         let mut buffer = vec![0; PACKET_OCTETS_MAX];
-        let mut under_way: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
-        let mut free_at = Instant::now();
+        // The first that is due first; of those that are due at once, the one that came first.
+        let mut under_way: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>> = BinaryHeap::new();
+        let (mut free_at, mut count) = (Instant::now(), 0);
         while !self.stop.load(Ordering::Relaxed) {
-            while under_way.front().is_some_and(|(due, _)| *due <= Instant::now()) {
-                if let Some((_, packet)) = under_way.pop_front() {
+            while under_way.peek().is_some_and(|Reverse((due, ..))| *due <= Instant::now()) {
+                if let Some(Reverse((.., packet))) = under_way.pop() {
                     self.send(&packet);
                 }
             }
             let wait = under_way
-                .front()
-                .map_or(LOOK, |(due, _)| due.saturating_duration_since(Instant::now()).min(LOOK));
+                .peek()
+                .map_or(LOOK, |Reverse((due, ..))| due.saturating_duration_since(Instant::now()).min(LOOK));
             let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
             let _ = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout));
             while let Ok(octets) = self.from.receive(&mut buffer) {
@@ -291,9 +307,10 @@ impl<E: End> Direction<E> {
                 let waited = mmsg::waited(&self.from).unwrap_or_default().min(WAITED_MAX);
                 let came = now.checked_sub(waited).unwrap_or(now);
                 if let Some(due) = self.admit(octets, came, &mut free_at, under_way.len()) {
-                    under_way.push_back((due, buffer[..octets].to_vec()));
+                    under_way.push(Reverse((due, count, buffer[..octets].to_vec())));
+                    count += 1;
                 }
-                if under_way.front().is_some_and(|(due, _)| *due <= now) {
+                if under_way.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
                     break;
                 }
             }
@@ -318,11 +335,14 @@ impl<E: End> Direction<E> {
         let seconds = self.spec.rate_bps.map_or(0.0, |rate| octets as f64 * 8.0 / rate as f64);
         *free_at = (*free_at).max(came) + Duration::from_secs_f64(seconds);
         // What is lost has used the wire too.
-        if self.is_lost() {
+        if self.is_one_of(self.spec.loss) {
             self.passed.lost.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        Some(*free_at + self.spec.delay)
+        let Late { share, by } = self.spec.late;
+        let is_late = share > 0.0 && self.is_one_of(share);
+        self.passed.late.fetch_add(u64::from(is_late), Ordering::Relaxed);
+        Some(*free_at + self.spec.delay + if is_late { by } else { Duration::ZERO })
     }
 
     fn send(&self, packet: &[u8]) {
@@ -331,11 +351,11 @@ impl<E: End> Direction<E> {
         }
     }
 
-    fn is_lost(&mut self) -> bool {
+    fn is_one_of(&mut self, share: f64) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1_u64 << 53) as f64 <= self.spec.loss && self.spec.loss > 0.0
+        (self.random >> 11) as f64 / (1_u64 << 53) as f64 <= share && share > 0.0
     }
 }
 
@@ -359,7 +379,32 @@ mod tests {
         delay: Duration::from_millis(30),
         queue: Duration::from_millis(50),
         loss: 0.0,
+        late: Late { share: 0.0, by: Duration::ZERO },
     };
+
+    #[test]
+    fn some_are_overtaken_and_none_of_them_is_lost() {
+        let late = Late { share: 0.2, by: Duration::from_millis(40) };
+        let (near, far, link) =
+            ends(WireSpec { rate_bps: Some(80_000_000), queue: Duration::from_secs(1), late, ..SPEC });
+        let mut buffer = [0; 2000];
+        near.send(b"hello").unwrap();
+        let (_, from) = far.recv_from(&mut buffer).unwrap();
+        let mut came = Vec::new();
+        // No more at once than a socket holds.
+        for round in 0..4_u32 {
+            (0..100).for_each(|n| assert!(far.send_to(&(100 * round + n).to_be_bytes(), from).is_ok()));
+            for _ in 0..100 {
+                let octets = near.recv(&mut buffer).unwrap();
+                came.push(u32::from_be_bytes(buffer[..octets].try_into().unwrap()));
+            }
+        }
+        let overtaken = came.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        came.sort_unstable();
+        assert!(came.into_iter().eq(0..400) && overtaken > 0);
+        let late = link.back().late.load(Ordering::Relaxed);
+        assert!((40..160).contains(&late), "{late}");
+    }
 
     #[test]
     fn datagrams_take_their_delay_both_ways_and_the_rate_spaces_them() {

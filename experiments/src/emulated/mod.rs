@@ -23,7 +23,7 @@ use namely_bench::machine::Machine;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats;
-use namely_testbed::wire::{Link, WireSpec};
+use namely_testbed::wire::{Late, Link, WireSpec};
 use namely_testbed::{Interrupt, Process, command};
 
 /// Options of `emulated`.
@@ -127,6 +127,7 @@ fn case(
         delay: Duration::from_millis(options.delay_ms),
         queue: Duration::from_millis(options.queue_ms),
         loss: loss / 100.0,
+        late: Late::default(),
     };
     let far = free_udp()?;
     let (_beyond, far_socket) = router(dir, "far", &["--listen", &format!("udp://{far}")], interrupt)?;

@@ -1,0 +1,79 @@
+//! Streams over a path that loses packets, or lets them overtake one another: between a socket and
+//! a router, over real UDP sockets and a wire between them that user space emulates.
+
+mod common;
+
+use std::io::Read;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use common::{World, content, name};
+use namely_socket::{Consumer, ConsumerOptions, ConsumerStats, PublishOptions};
+use namely_testbed::wire::{Late, Link, WireSpec};
+
+/// What is carried, octets.
+const OCTETS: usize = 400_000;
+
+/// A path of 20 ms there and back, fast enough that nothing waits.
+const PATH: WireSpec = WireSpec {
+    rate_bps: Some(100_000_000),
+    delay: Duration::from_millis(10),
+    queue: Duration::from_millis(200),
+    loss: 0.0,
+    late: Late { share: 0.0, by: Duration::ZERO },
+};
+
+/// Reads an object through a stream over the path; what the consumer counted, how many pieces there
+/// are, and the wire.
+fn read_over(spec: WireSpec) -> (ConsumerStats, u64, Link) {
+    let world = World::over_ip();
+    let producer = world.producer("/p");
+    // A packet fits a datagram: what is lost is one piece.
+    producer.set_option("packet_octets_max", "1400").unwrap();
+    let whole = content(OCTETS);
+    let published = producer.publish(&name("/p/o"), &whole, &PublishOptions::default()).unwrap();
+    let udp =
+        world.router.listening().iter().find_map(|uri| uri.address().filter(|_| uri.scheme() == "udp4"));
+    let link = Link::start(spec, udp.expect("the router listens over UDP")).unwrap();
+    let router = Some(format!("udp://{}", link.near()));
+    let options = ConsumerOptions { router, ..world.consumer_options() };
+    let consumer = Consumer::bind(name("/p"), options).unwrap();
+    let mut stream = consumer.stream(&published.name).unwrap();
+    let mut read = Vec::new();
+    stream.read_to_end(&mut read).unwrap();
+    assert!(read == whole, "{} octets of {OCTETS}, or others", read.len());
+    let stats = consumer.stats();
+    (stats, stats.interests - stats.retransmissions, link)
+}
+
+#[test]
+fn a_stream_over_a_path_that_loses_a_tenth_is_whole_and_in_order() {
+    for loss in [0.05, 0.1] {
+        let (stats, pieces, link) = read_over(WireSpec { loss, ..PATH });
+        let lost = link.back().lost.load(Ordering::Relaxed);
+        assert!(lost > 0 && stats.retransmissions >= lost / 2, "{loss}: {lost} of {pieces}: {stats:?}");
+        // Of a tenth of the Interests and a tenth of the Data, a fifth is asked for again.
+        assert!(stats.retransmissions <= pieces, "{loss}: {pieces}: {stats:?}");
+    }
+}
+
+/// What is overtaken by 5 ms, a quarter of a round trip, is not taken for lost; what is by 60 is
+/// asked for again, and comes twice at most.
+#[test]
+fn a_stream_over_a_path_that_reorders_is_whole_and_asks_for_little_again() {
+    for (ms, share_again) in [(5, 0.02), (60, 0.6)] {
+        let late = Late { share: 0.2, by: Duration::from_millis(ms) };
+        let (stats, pieces, link) = read_over(WireSpec { late, ..PATH });
+        let late = link.back().late.load(Ordering::Relaxed);
+        assert!(late > pieces / 20, "{late} of {pieces} were overtaken");
+        let again = stats.retransmissions as f64 / pieces as f64;
+        assert!(again <= share_again, "{ms} ms: {again} of {pieces}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_stream_over_a_path_that_loses_and_reorders_is_whole() {
+    let late = Late { share: 0.1, by: Duration::from_millis(15) };
+    let (stats, ..) = read_over(WireSpec { loss: 0.05, late, ..PATH });
+    assert!(stats.retransmissions > 0, "{stats:?}");
+}
