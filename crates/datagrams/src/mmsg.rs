@@ -1,6 +1,6 @@
 //! Many datagrams in one system call: `recvmmsg(2)` and `sendmmsg(2)`, and several datagrams in one
-//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7). And when the kernel took one in: `SIOCGSTAMPNS` of
-//! socket(7).
+//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7). And when the kernel took one in: `SIOCGSTAMPNS`
+//! of socket(7).
 //!
 //! It never keeps memory of its own: what is received lies in the caller's buffer, what is sent in
 //! the caller's slices.
@@ -240,9 +240,9 @@ pub fn send<'a>(socket: impl AsFd, messages: impl Iterator<Item = Outgoing<'a>>)
     })
 }
 
-/// How long what was received from this socket last had lain there, by the system's clock, which may
-/// be set meanwhile. What came before the first call, or soon after it, waited for no time: the kernel
-/// begins to note the time with that call.
+/// How long what was received from this socket last had lain there, by the system's clock, which
+/// may be set meanwhile. What came before the first call, or soon after it, waited for no time: the
+/// kernel begins to note the time with that call.
 ///
 /// # Errors
 /// Caller: nothing was received yet (`NOENT`). Environment: the socket notes no time (`NOTTY`).

@@ -30,8 +30,8 @@ const PACKET_OCTETS_MAX: usize = 65_536 + 64;
 /// Most packets under way in a direction: what bounds a wire without a rate.
 const UNDER_WAY_MAX: usize = 65_536;
 
-/// A packet is not taken to have waited longer than this for the thread that carries it: a clock that
-/// was set would make it so.
+/// A packet is not taken to have waited longer than this for the thread that carries it: a clock
+/// that was set would make it so.
 const WAITED_MAX: Duration = Duration::from_secs(1);
 
 /// How long a direction sleeps at most before it looks whether it shall end.
@@ -302,8 +302,8 @@ impl<E: End> Direction<E> {
             let _ = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout));
             while let Ok(octets) = self.from.receive(&mut buffer) {
                 let now = Instant::now();
-                // A wire has its rate however seldom this thread runs: what came meanwhile was under
-                // way meanwhile.
+                // A wire has its rate however seldom this thread runs: what came meanwhile was
+                // under way meanwhile.
                 let waited = mmsg::waited(&self.from).unwrap_or_default().min(WAITED_MAX);
                 let came = now.checked_sub(waited).unwrap_or(now);
                 if let Some(due) = self.admit(octets, came, &mut free_at, under_way.len()) {
