@@ -161,6 +161,6 @@ mod tests {
         let Command::Compare(options) = cli.command else { panic!("another command") };
         assert_eq!(options.subject, [SubjectName::Namely, SubjectName::Nfd]);
         assert_eq!(options.scenario, [Scenario::Unix8000, Scenario::Idle]);
-        assert_eq!(options.runs(), 5);
+        assert_eq!(options.repeats.runs(), 5);
     }
 }

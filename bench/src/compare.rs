@@ -33,19 +33,13 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     let subjects = subjects(&options.subject);
     let dir = directory("namely-bench-", options.dir.as_deref())?;
     let lines = header::lines(options, &place, &subjects, dir.path(), &interrupt);
-    lines.iter().for_each(|line| beside_results(options, line));
+    lines.iter().for_each(|line| options.repeats.say(line));
     let present: Vec<&dyn Subject> =
         subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
     let run = Run { options, place, plan: options.plan(), dir, interrupt };
     run.measure(&present)?;
-    beside_results(options, &format!("\nmachine at the end: {}", Machine::read()));
+    options.repeats.say(&format!("\nmachine at the end: {}", Machine::read()));
     Ok(())
-}
-
-/// Prints what is no result: to standard output above tables, to standard error where JSON lines
-/// are alone.
-fn beside_results(options: &Compare, line: &str) {
-    if options.json { eprintln!("{line}") } else { println!("{line}") }
 }
 
 /// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always
@@ -77,7 +71,7 @@ impl Run<'_> {
             let taking_part: Vec<&dyn Subject> =
                 subjects.iter().copied().filter(|s| s.unsupported(scenario).is_none()).collect();
             let results = self.rounds(scenario, &taking_part)?;
-            if self.options.json {
+            if self.options.repeats.json {
                 print_json(&results, scenario)?;
             } else {
                 print_table(&results, scenario, &taking_part)?;
@@ -90,7 +84,7 @@ impl Run<'_> {
         let mut results = Results::default();
         let object = self.object(scenario)?;
         let _link = scenario.is_ethernet().then(Link::make).transpose()?;
-        for round in 0..self.options.runs() as usize {
+        for round in 0..self.options.repeats.runs() as usize {
             for turn in 0..subjects.len() {
                 // Each round starts with another subject, so that no one always follows the same
                 // one.

@@ -26,7 +26,7 @@ pub fn lines(
         Place::OwnNamespace => "a namespace of its own".to_owned(),
         Place::Loopback(why) => format!("the machine's loopback ({why})"),
     };
-    let (plan, runs) = (options.plan(), options.runs());
+    let (plan, runs) = (options.plan(), options.repeats.runs());
     let mut lines = vec![
         format!("machine: {}", Machine::read()),
         format!("network: {network}"),

@@ -4,8 +4,60 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::error::Error;
 use crate::scenario::{Plan, Scenario};
 use crate::subject::SubjectName;
+
+/// How often something is measured, and how it is told: of all commands that compare.
+#[derive(Debug, Args)]
+pub struct Repeats {
+    /// Runs of each row, alternating [default: 5; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// One JSON object a line instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Small, and one run: shows that everything works, not how fast it is
+    #[arg(long)]
+    pub quick: bool,
+}
+
+impl Repeats {
+    /// How many runs.
+    pub fn runs(&self) -> u32 {
+        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
+    }
+
+    /// Says how it goes, out of the way of what programs read.
+    pub fn say(&self, line: &str) {
+        if self.json { eprintln!("{line}") } else { println!("{line}") }
+    }
+}
+
+/// What is measured of a disk.
+#[derive(Debug, Args)]
+pub struct OnDisk {
+    /// Folder on the disk that is measured; a folder of its own is made in it and removed
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Octets of content of each record
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    pub octets: usize,
+    /// JSON objects in the place of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl OnDisk {
+    /// A folder there, which goes with the value.
+    ///
+    /// # Errors
+    /// Environment: it cannot be made.
+    pub fn folder(&self) -> Result<tempfile::TempDir, Error> {
+        let dir = tempfile::tempdir_in(&self.dir);
+        dir.map_err(|e| Error::environment(format!("cannot write to {}", self.dir.display()), e))
+    }
+}
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
@@ -16,15 +68,6 @@ pub struct Compare {
     /// Which scenarios; all when not given
     #[arg(long, value_delimiter = ',')]
     pub scenario: Vec<Scenario>,
-    /// Runs of each subject in each scenario [default: 5; with --quick 1]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub runs: Option<u32>,
-    /// One JSON object a line instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// Small objects and one run: shows that everything works, not how fast it is
-    #[arg(long)]
-    pub quick: bool,
     /// Object size of the file scenarios, MiB (a quarter of it in unix-1200 and memory)
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=480))]
     pub object_mib: u64,
@@ -38,16 +81,14 @@ pub struct Compare {
     /// Stay in the present network namespace even if root
     #[arg(long)]
     pub no_namespace: bool,
+    /// How often, and how it is told.
+    #[command(flatten)]
+    pub repeats: Repeats,
 }
 
 impl Compare {
-    /// How many runs.
-    pub fn runs(&self) -> u32 {
-        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
-    }
-
     /// How large everything is.
     pub fn plan(&self) -> Plan {
-        if self.quick { Plan::quick() } else { Plan::full(self.object_mib) }
+        if self.repeats.quick { Plan::quick() } else { Plan::full(self.object_mib) }
     }
 }

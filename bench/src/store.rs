@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::options::OnDisk;
 
 /// Requests that pend, of the tier and of fio.
 const DEPTH: usize = 64;
@@ -23,15 +24,12 @@ const DEPTH: usize = 64;
 /// Options of `store`.
 #[derive(Debug, Args)]
 pub struct Store {
-    /// Folder on the disk that is measured; a folder of its own is made in it and removed
-    #[arg(long, value_name = "DIR")]
-    pub dir: PathBuf,
+    /// Where, and what.
+    #[command(flatten)]
+    pub disk: OnDisk,
     /// Records
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub records: u64,
-    /// Octets of content of each
-    #[arg(long, value_name = "N", default_value_t = 4000)]
-    pub octets: usize,
     /// How long reads are measured, seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub seconds: u64,
@@ -41,20 +39,16 @@ pub struct Store {
     /// A counting Bloom filter in the place of the cuckoo filter
     #[arg(long)]
     pub bloom: bool,
-    /// One JSON object in the place of text
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Measures what `options` ask for and prints it.
 pub fn run(options: &Store) -> Result<(), Error> {
-    let dir = tempfile::tempdir_in(&options.dir);
-    let dir = dir.map_err(|e| Error::environment(format!("cannot write to {}", options.dir.display()), e))?;
+    let dir = options.disk.folder()?;
     let folder = dir.path().join("cs");
     let mut figures = vec![("machine", json!(Machine::read().to_string()))];
     let tier = open(&folder, options)?;
     figures.push(("engine", json!(tier.status().engine)));
-    figures.push(("write_mib_s", json!(fill(&tier, options.records, options.octets)?)));
+    figures.push(("write_mib_s", json!(fill(&tier, options.records, options.disk.octets)?)));
     let absent_ns = looks(&tier, options)?;
     let status = tier.status();
     figures.push(("absent_look_ns", json!(absent_ns)));
@@ -78,7 +72,7 @@ pub fn run(options: &Store) -> Result<(), Error> {
     let begun = Instant::now();
     drop(open(&folder, options)?);
     figures.push(("open_without_indexes_s", json!(begun.elapsed().as_secs_f64())));
-    print(&figures, options.json);
+    print(&figures, options.disk.json);
     Ok(())
 }
 
@@ -104,7 +98,7 @@ fn print(figures: &[(&str, Value)], is_json: bool) {
 
 fn open(folder: &Path, options: &Store) -> Result<Tier, Error> {
     // Room for all, whatever the index may take.
-    let octets = (options.records * (options.octets as u64 + 512)).max(options.records * 1100) * 5 / 4;
+    let octets = (options.records * (options.disk.octets as u64 + 512)).max(options.records * 1100) * 5 / 4;
     let mut tier = Options::new(octets.max(1 << 28));
     tier.read_ahead = false;
     tier.pending_threshold = usize::MAX;
@@ -213,7 +207,8 @@ fn remove_indexes(folder: &Path) -> Result<(), Error> {
 fn fio(folder: &Path, options: &Store) -> Option<(f64, f64)> {
     let files: Vec<_> = segments(folder, "log").iter().map(|path| path.display().to_string()).collect();
     // A record of 4 KiB begins anywhere in its block.
-    let block = (options.octets + 100).next_multiple_of(4096) + 4096 * usize::from(options.octets > 1000);
+    let block =
+        (options.disk.octets + 100).next_multiple_of(4096) + 4096 * usize::from(options.disk.octets > 1000);
     let output = Command::new("fio")
         .args(["--name=reads", "--rw=randread", "--direct=1", "--ioengine=io_uring", "--time_based"])
         .args(["--output-format=json", "--readonly", "--file_service_type=random", "--blockalign=4096"])

@@ -2,7 +2,7 @@
 //! threads beside io_uring, and the orders in which reads and writes are done.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::options::OnDisk;
 use crate::store::{cpu_time, fill, name, refused};
 
 /// Room for what is written while the orders are measured.
@@ -42,18 +43,15 @@ pub enum Table {
 /// Options of `store-tables`.
 #[derive(Debug, Args)]
 pub struct StoreTables {
-    /// Folder on the disk that is measured; a folder of its own is made in it and removed
-    #[arg(long, value_name = "DIR")]
-    pub dir: PathBuf,
+    /// Where, and what.
+    #[command(flatten)]
+    pub disk: OnDisk,
     /// Which
     #[arg(long, value_enum, value_delimiter = ',', default_value = "threads,queue")]
     pub table: Vec<Table>,
     /// Records that are read
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub records: u64,
-    /// Octets of content of each
-    #[arg(long, value_name = "N", default_value_t = 4000)]
-    pub octets: usize,
     /// Reads that pend
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub depth: usize,
@@ -66,28 +64,24 @@ pub struct StoreTables {
     /// A disk that does so many requests a second, whatever it could; 0: as it is
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub slow: u32,
-    /// One JSON object a row in the place of text
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Measures what `options` ask for and prints it.
 pub fn run(options: &StoreTables) -> Result<(), Error> {
-    let dir = tempfile::tempdir_in(&options.dir);
-    let dir = dir.map_err(|e| Error::environment(format!("cannot write to {}", options.dir.display()), e))?;
+    let dir = options.disk.folder()?;
     let folder = dir.path().join("cs");
-    if !options.json {
+    if !options.disk.json {
         println!("{}", Machine::read());
     }
     let tier = open(&folder, options, EngineKind::Auto)?;
-    fill(&tier, options.records, options.octets)?;
+    fill(&tier, options.records, options.disk.octets)?;
     tier.close().map_err(refused)?;
     for table in &options.table {
         let rows = match table {
             Table::Threads => threads(&folder, options)?,
             Table::Queue => orders(&folder, options)?,
         };
-        print(&rows, options.json);
+        print(&rows, options.disk.json);
     }
     Ok(())
 }
@@ -121,7 +115,7 @@ fn orders(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
         .map(|n| {
             let name = name(options.records + n);
             let data = DataBuilder::new(name.as_name());
-            let signed = sign_data(&data, &vec![9; options.octets], &Signer::digest_sha256());
+            let signed = sign_data(&data, &vec![9; options.disk.octets], &Signer::digest_sha256());
             signed.map(|wire| (name, wire)).map_err(|error| Error::Usage(error.to_string()))
         })
         .collect::<Result<_, _>>()?;
@@ -166,7 +160,7 @@ fn write(tier: &Tier, packets: &[(Name, Vec<u8>)], expires_ms: &mut u64, is_over
 }
 
 fn open(folder: &Path, options: &StoreTables, engine: EngineKind) -> Result<Tier, Error> {
-    let octets = options.records * (options.octets as u64 + 512).max(1100) * 5 / 4;
+    let octets = options.records * (options.disk.octets as u64 + 512).max(1100) * 5 / 4;
     let mut tier = Options::new(octets + WRITTEN_MAX);
     (tier.read_ahead, tier.pending_threshold, tier.engine) = (false, usize::MAX, engine);
     tier.slowness = Slowness { requests_per_s: options.slow, ..Slowness::default() };
@@ -264,15 +258,13 @@ mod tests {
 
     fn options(dir: &Path) -> StoreTables {
         StoreTables {
-            dir: dir.to_owned(),
+            disk: OnDisk { dir: dir.to_owned(), octets: 1000, json: true },
             table: Vec::new(),
             records: 300,
-            octets: 1000,
             depth: 16,
             threads: 2,
             time: 50,
             slow: 0,
-            json: true,
         }
     }
 
@@ -285,7 +277,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (folder, options) = (dir.path().join("cs"), options(dir.path()));
         let tier = open(&folder, &options, EngineKind::Auto).unwrap();
-        fill(&tier, options.records, options.octets).unwrap();
+        fill(&tier, options.records, options.disk.octets).unwrap();
         tier.close().unwrap();
         let rows = threads(&folder, &options).unwrap();
         assert_eq!(rows.len(), 7);

@@ -23,7 +23,7 @@ use crate::machine::Machine;
 /// Measures as `options` ask for and prints what it came to.
 pub fn run(options: &Links) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
-    let say = |line: &str| if options.json { eprintln!("{line}") } else { println!("{line}") };
+    let say = |line: &str| options.repeats.say(line);
     say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
     say(&format!("machine: {}", Machine::read()));
     let base = directory("namely-links-", options.dir.as_deref())?;
@@ -31,11 +31,11 @@ pub fn run(options: &Links) -> Result<(), Error> {
     let mut all: Vec<Runs> = options.rows().into_iter().map(Runs::of).collect();
     say(&format!(
         "runs: {} of each of {} rows, alternating; an object of {} MiB; median (least-most)",
-        options.runs(),
+        options.repeats.runs(),
         all.len(),
         object.octets >> 20
     ));
-    for round in 0..options.runs() as usize {
+    for round in 0..options.repeats.runs() as usize {
         for n in 0..all.len() {
             // Each round begins with another one.
             let n = (n + round) % all.len();
@@ -55,7 +55,7 @@ pub fn run(options: &Links) -> Result<(), Error> {
             }
         }
     }
-    if options.json {
+    if options.repeats.json {
         all.iter().for_each(|runs| println!("{}", runs.value(object.octets)));
     } else {
         println!("\n{}", table(&all));

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
+use crate::options::Repeats;
+
 /// Options of `links`.
 #[derive(Debug, Args)]
 pub struct Links {
@@ -21,27 +23,17 @@ pub struct Links {
     /// The object, MiB [default: 256; with --quick 8]
     #[arg(long = "size", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub size_mib: Option<u64>,
-    /// Runs of each row, alternating [default: 5; with --quick 1]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub runs: Option<u32>,
-    /// One JSON object a line instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// A small object, once: shows that everything works, not how fast it is
-    #[arg(long)]
-    pub quick: bool,
     /// Where objects, outputs and sockets go; memory (/dev/shm) when not given
     #[arg(long)]
     pub dir: Option<PathBuf>,
+    /// How often, and how it is told.
+    #[command(flatten)]
+    pub repeats: Repeats,
 }
 
 impl Links {
-    pub(super) fn runs(&self) -> u32 {
-        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
-    }
-
     pub(super) fn object_octets(&self) -> u64 {
-        self.size_mib.unwrap_or(if self.quick { 8 } else { 256 }) << 20
+        self.size_mib.unwrap_or(if self.repeats.quick { 8 } else { 256 }) << 20
     }
 
     /// What is compared, each once. A link that leaves the machine's network alone has no MTU, and

@@ -35,13 +35,14 @@ pub fn run(options: &Tables) -> Result<(), Error> {
     let program = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
     let mut report = report::Report::new(options);
     report.head(&format!("machine: {}", Machine::read()));
-    let sizes = if options.quick { ", --quick: sizes that show only that everything works" } else { "" };
-    report.head(&format!("runs: {} of each scenario{sizes}", options.runs()));
+    let sizes =
+        if options.repeats.quick { ", --quick: sizes that show only that everything works" } else { "" };
+    report.head(&format!("runs: {} of each scenario{sizes}", options.repeats.runs()));
     for scenario in options.scenarios() {
         let output = dir.path().join("samples");
         let mut command = command(&program, dir.path());
-        command.args(["tables-case", scenario.name(), "--runs", &options.runs().to_string()]);
-        if options.quick {
+        command.args(["tables-case", scenario.name(), "--runs", &options.repeats.runs().to_string()]);
+        if options.repeats.quick {
             command.arg("--quick");
         }
         Process::run(scenario.name(), command, dir.path(), Some(&output), CASE_LIMIT, &interrupt)?;

@@ -40,7 +40,7 @@ impl<'a> Report<'a> {
 
     /// What stands above the results; on standard error where JSON lines are alone.
     pub(super) fn head(&self, line: &str) {
-        if self.options.json { eprintln!("{line}") } else { println!("{line}") }
+        self.options.repeats.say(line);
     }
 
     /// Takes in a scenario; JSON lines are printed at once.
@@ -56,12 +56,12 @@ impl<'a> Report<'a> {
             row.push(summary.map_or("-".to_owned(), cell));
             let Some(Summary { median, min, max, runs }) = summary else { continue };
             progress.push(format!("{median:.0} {}", metric.name()));
-            if self.options.json {
+            if self.options.repeats.json {
                 let (scenario, metric, unit) = (scenario.name(), metric.name(), metric.unit());
                 print(&Line { scenario, subject: "namely", metric, median, min, max, unit, runs })?;
             }
         }
-        row.push(what(&scenario.case(self.options.quick)));
+        row.push(what(&scenario.case(self.options.repeats.quick)));
         eprintln!("{}: {}", scenario.name(), progress.join(", "));
         self.rows.push(row);
         self.rates.extend(summary(Metric::Exchanges).map(|rate| (scenario, rate.median)));
@@ -70,7 +70,7 @@ impl<'a> Report<'a> {
 
     /// Prints the table, the ratios and `line`.
     pub(super) fn foot(&self, line: &str) -> Result<(), Error> {
-        if self.options.json {
+        if self.options.repeats.json {
             eprintln!("{line}");
             return Ok(());
         }

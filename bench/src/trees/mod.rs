@@ -30,7 +30,7 @@ const COPY_LIMIT: Duration = Duration::from_secs(600);
 /// Measures as `options` ask for and prints what it came to.
 pub fn run(options: &Trees) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
-    let say = |line: &str| if options.json { eprintln!("{line}") } else { println!("{line}") };
+    let say = |line: &str| options.repeats.say(line);
     say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
     say(&format!("machine: {}", Machine::read()));
     let contenders: Vec<Contender> = Contender::ALL.into_iter().filter(|c| c.missing().is_none()).collect();
@@ -42,7 +42,7 @@ pub fn run(options: &Trees) -> Result<(), Error> {
     }
     say(&format!(
         "runs: {} of each row, alternating; {} files of {} octets; median (least-most)",
-        options.runs(),
+        options.repeats.runs(),
         options.files(),
         options.octets
     ));
@@ -50,7 +50,7 @@ pub fn run(options: &Trees) -> Result<(), Error> {
     for base in options.dirs() {
         measure(options, &base, &contenders, &mut rows, &interrupt)?;
     }
-    if options.json {
+    if options.repeats.json {
         rows.values(options.files(), options.octets).iter().for_each(|value| println!("{value}"));
     } else {
         println!("\n{}", align(&rows.table(options.files())));
@@ -75,7 +75,7 @@ fn measure(
     // ext4 does not use inodes again that were freed a moment ago, and looks long for others: no
     // copy goes before the last one is made.
     let mut kept = Vec::new();
-    for round in 0..options.runs() as usize {
+    for round in 0..options.repeats.runs() as usize {
         for n in 0..contenders.len() {
             // Each round begins with another one.
             let contender = contenders[(n + round) % contenders.len()];

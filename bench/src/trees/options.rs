@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::options::Repeats;
+
 /// Options of `trees`.
 #[derive(Debug, Args)]
 pub struct Trees {
@@ -17,24 +19,14 @@ pub struct Trees {
     /// /var/tmp when not given
     #[arg(long = "dir", value_name = "DIR", value_delimiter = ',')]
     pub dirs: Vec<PathBuf>,
-    /// Runs of each row, alternating [default: 5; with --quick 1]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub runs: Option<u32>,
-    /// One JSON object a line instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// A small tree, once: shows that everything works, not how fast it is
-    #[arg(long)]
-    pub quick: bool,
+    /// How often, and how it is told.
+    #[command(flatten)]
+    pub repeats: Repeats,
 }
 
 impl Trees {
     pub(super) fn files(&self) -> u32 {
-        self.files.unwrap_or(if self.quick { 500 } else { 20_000 })
-    }
-
-    pub(super) fn runs(&self) -> u32 {
-        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
+        self.files.unwrap_or(if self.repeats.quick { 500 } else { 20_000 })
     }
 
     pub(super) fn dirs(&self) -> Vec<PathBuf> {
