@@ -11,10 +11,12 @@ mod install;
 mod peer;
 mod router;
 mod running;
+mod testbed;
 mod world;
 
 pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use router::{ETHER_GROUP, Link, Router, UDP_GROUP, ethernet_of_nfd, find_router, find_tool};
 pub use running::{Finished, Running, eventually};
+pub use testbed::{namespaces, run_testbed};
 pub use world::{World, programs};

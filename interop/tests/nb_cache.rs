@@ -1,29 +1,15 @@
-//! Content stores with disks on a path that somebody else's router is on (NB-12): NDNd between two
-//! `namelyd`, of which both have a disk, and the far one says when its disk is busy. Skipped where
-//! NDNd is not installed or there can be no namespaces.
+//! Content stores with disks on a path that somebody else's router is on (NB-12): NDNd or NFD
+//! between two `namelyd`, of which both have a disk, and the far one says when its disk is busy.
+//! Skipped where the other router is not installed or there can be no namespaces.
 
 use std::fs;
 use std::path::PathBuf;
 
-use namely_interop::{World, find_router, programs};
+use namely_interop::{World, find_router, namespaces, programs, run_testbed};
 use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
-/// What keeps a testbed from being built here.
-fn namespaces() -> Result<(), String> {
-    let root = rustix::process::geteuid().is_root();
-    let user: &[&str] = if root { &[] } else { &["--user", "--map-root-user"] };
-    let mut command = std::process::Command::new("unshare");
-    command.args(user).args(["--net", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"]);
-    command.arg("mount -t tmpfs x /run && ip netns add x");
-    match command.output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("no namespaces: {}", String::from_utf8_lossy(&output.stderr).trim())),
-        Err(e) => Err(format!("no unshare: {e}")),
-    }
-}
-
-/// a, with a disk, asks m, which is NDNd, which asks c, whose disk is slow. `c` also has what
+/// a, with a disk, asks m, which is somebody else's router ([`NDND`], [`NFD`]), which asks c, whose disk is slow. `c` also has what
 /// produces: so there is a way around its disk.
 const TESTBED: &str = r#"
 [testbed]
@@ -75,22 +61,7 @@ between = ["a", "m"]
 between = ["m", "c"]
 capture = true
 
-[[program]]
-name = "ndnd"
-node = "m"
-run = """
-printf 'core: { log_level: WARN }\nfaces:\n  udp: { enabled_multicast: false }\n  tcp: { enabled: false }\n  unix: { enabled: true, socket_path: /run/m/ndnd.sock }\n  websocket: { enabled: false }\n  http3: { enabled: false }\nfw: { threads: 1 }\ntables:\n  content_store: { capacity: 16 }\n  rib: { readvertise_nlsr: false }\n' > ndnd.yml
-exec ndnd fw run ndnd.yml
-"""
-background = true
-[[program]]
-name = "routes"
-node = "m"
-retry = "30s"
-run = """
-export NDN_CLIENT_TRANSPORT=unix:///run/m/ndnd.sock
-ndnd fw route-add prefix=/lab face=udp4://{addr:c}:6363 && ndnd fw route-add prefix=/perf face=udp4://{addr:c}:6363
-"""
+MIDDLE
 [[program]]
 name = "serve"
 node = "c"
@@ -117,7 +88,7 @@ node = "a"
 after = ["first"]
 run = "before=$(namely --json cs info) && namely get /lab/numbers.txt -o two && cmp two one && echo \"$before\" > before && namely --json cs info > after"
 
-# More than c's disk does, across NDNd, of what a's no longer takes: all of it comes.
+# More than c's disk does, across m, of what a's no longer takes: all of it comes.
 [[program]]
 name = "load"
 node = "a"
@@ -137,6 +108,44 @@ after = ["rest"]
 run = "namely get /lab/numbers.txt -o three && cmp three one"
 "#;
 
+/// NDNd at m, with ways to c.
+const NDND: &str = r#"[[program]]
+name = "ndnd"
+node = "m"
+run = """
+printf 'core: { log_level: WARN }\nfaces:\n  udp: { enabled_multicast: false }\n  tcp: { enabled: false }\n  unix: { enabled: true, socket_path: /run/m/ndnd.sock }\n  websocket: { enabled: false }\n  http3: { enabled: false }\nfw: { threads: 1 }\ntables:\n  content_store: { capacity: 16 }\n  rib: { readvertise_nlsr: false }\n' > ndnd.yml
+exec ndnd fw run ndnd.yml
+"""
+background = true
+[[program]]
+name = "routes"
+node = "m"
+retry = "30s"
+run = """
+export NDN_CLIENT_TRANSPORT=unix:///run/m/ndnd.sock
+ndnd fw route-add prefix=/lab face=udp4://{addr:c}:6363 && ndnd fw route-add prefix=/perf face=udp4://{addr:c}:6363
+"""
+"#;
+
+/// NFD at m, with ways to c.
+const NFD: &str = r#"[[program]]
+name = "nfd"
+node = "m"
+run = """
+printf 'log { default_level WARN }\ntables {\n cs_max_packets 16\n strategy_choice {\n / /localhost/nfd/strategy/best-route\n /localhost /localhost/nfd/strategy/multicast\n /localhost/nfd /localhost/nfd/strategy/best-route\n }\n}\nface_system {\n unix { path /run/m/nfd.sock }\n udp { listen yes\n mcast no }\n}\nauthorizations {\n authorize {\n certfile any\n privileges {\n faces\n fib\n cs\n strategy-choice\n }\n }\n}\nrib {\n localhost_security { trust-anchor { type any } }\n prefix_announcement_validation { trust-anchor { type any } }\n}\n' > nfd.conf
+exec nfd --config nfd.conf
+"""
+background = true
+[[program]]
+name = "routes"
+node = "m"
+retry = "30s"
+run = """
+export NDN_CLIENT_TRANSPORT=unix:///run/m/nfd.sock
+nfdc route add prefix /lab nexthop udp4://{addr:c}:6363 && nfdc route add prefix /perf nexthop udp4://{addr:c}:6363
+"""
+"#;
+
 fn lines(path: PathBuf) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -144,33 +153,28 @@ fn lines(path: PathBuf) -> Vec<Value> {
 
 #[test]
 fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
-    let Some(ndnd) = or_skip(Need::Peers, namespaces().and_then(|()| find_router("ndnd", "NDND_BIN"))) else {
-        return;
-    };
+    let found = || Ok(vec![find_router("ndnd", "NDND_BIN")?]);
+    let Some(tools) = or_skip(Need::Peers, namespaces().and_then(|()| found())) else { return };
+    carries_everything_and_minds_no_announcement(NDND, &tools);
+}
+
+#[test]
+fn nfd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
+    let found = || Ok(vec![find_router("nfd", "NFD_BIN")?, find_router("nfdc", "NFDC_BIN")?]);
+    let Some(tools) = or_skip(Need::Peers, namespaces().and_then(|()| found())) else { return };
+    carries_everything_and_minds_no_announcement(NFD, &tools);
+}
+
+fn carries_everything_and_minds_no_announcement(middle: &str, tools: &[PathBuf]) {
     let world = World::new();
-    let (file, results, bin) = (world.path("mixed.toml"), world.path("results"), world.path("bin"));
-    fs::write(&file, TESTBED).unwrap();
-    // The file says `ndnd`: the one that was found comes first.
-    fs::create_dir(&bin).unwrap();
-    std::os::unix::fs::symlink(ndnd.canonicalize().unwrap(), bin.join("ndnd")).unwrap();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
-    let mut command = world.command(programs().join("namely"));
-    command
-        .arg("--json")
-        .args(["testbed", "run"])
-        .arg(&file)
-        .arg("--results")
-        .arg(&results)
-        .env("PATH", path);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stdout));
+    let (file, results) = (world.path("mixed.toml"), world.path("results"));
+    fs::write(&file, TESTBED.replace("MIDDLE", middle)).unwrap();
+    run_testbed(&world, &file, &results, tools);
     let disk = |info: &Value, counter: &str| info["disk"]["counters"][counter].as_u64().unwrap();
     let (before, after) = (lines(results.join("a/before")), lines(results.join("a/after")));
     assert!(disk(&after[0], "hits") > disk(&before[0], "hits"), "the nearest copy: {before:?} {after:?}");
     assert_eq!((disk(&after[0], "bypassed_reads"), disk(&after[0], "bypassed_writes")), (0, 0));
-    // c's disk was passed by, and NDNd was told; nothing that it carried was lost for that.
+    // c's disk was passed by, and the router before it was told; nothing that it carried was lost for that.
     let c = lines(results.join("c/cs.json"));
     assert!(disk(&c[0], "bypassed_reads") > 0, "{c:?}");
     let load = lines(results.join("a/load.jsonl"));
@@ -182,5 +186,5 @@ fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcem
     assert!(seen.contains("/localhop/nb-cc/busy") && seen.contains("/localhop/nb-cc/free"));
     let passed_on = lines(results.join("a/counters.json"));
     let heard = passed_on.iter().find(|counter| counter["counter"] == "forwarder.congestion_heard");
-    assert!(heard.is_none_or(|heard| heard["value"] == 0), "NDNd passes none on: {heard:?}");
+    assert!(heard.is_none_or(|heard| heard["value"] == 0), "it passes none on: {heard:?}");
 }

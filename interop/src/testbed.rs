@@ -1,0 +1,44 @@
+//! Testbeds (`namely testbed run`) with somebody else's router among ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::world::{World, programs};
+
+/// What keeps a testbed from being built here.
+pub fn namespaces() -> Result<(), String> {
+    let root = rustix::process::geteuid().is_root();
+    let user: &[&str] = if root { &[] } else { &["--user", "--map-root-user"] };
+    let mut command = Command::new("unshare");
+    command.args(user).args(["--net", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"]);
+    command.arg("mount -t tmpfs x /run && ip netns add x");
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("no namespaces: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(e) => Err(format!("no unshare: {e}")),
+    }
+}
+
+/// Runs a testbed to its end, for programs. Its file says `nfd` or `ndnd`: the `tools` that were
+/// found come first, each by its name.
+///
+/// # Panics
+/// If it does not end well.
+pub fn run_testbed(world: &World, file: &Path, results: &Path, tools: &[PathBuf]) -> Output {
+    let bin = world.path("bin");
+    fs::create_dir(&bin).expect("a folder in the temporary directory");
+    for tool in tools {
+        let tool = tool.canonicalize().expect("a program that was found");
+        let name = tool.file_name().expect("a program has a name");
+        std::os::unix::fs::symlink(&tool, bin.join(name)).expect("a link in the temporary directory");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
+    let mut command = world.command(programs().join("namely"));
+    command.arg("--json").args(["testbed", "run"]).arg(file).arg("--results").arg(results);
+    let output = command.env("PATH", path.expect("a path")).output().expect("namely can be run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stdout));
+    output
+}
