@@ -1,31 +1,24 @@
 //! Each operation of a run fails, is torn, or is the last before the power goes; then the store is
 //! opened again.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use namely_host::disk::faults::{Disk, Fault, Survives};
-use namely_security::{Signer, sign_data};
-use namely_wire::{DataBuilder, Name, NameRef};
+use namely_host::disk::faults::{Fault, Survives};
+use namely_wire::{Name, NameRef};
 use rustix::io::Errno;
 
 use super::*;
+use crate::testing::{on_faulty_disk, signed, survivals};
 
 /// Octets of each packet's content, so that all have the same length: what lies at one's place may
 /// be another.
 const CONTENT_OCTETS: usize = 700;
 
-/// The packet of this number, signed once.
+/// The packet of this number.
 fn packet(number: u64) -> (Name, Vec<u8>) {
-    thread_local!(static PACKETS: RefCell<BTreeMap<u64, (Name, Vec<u8>)>> = const { RefCell::new(BTreeMap::new()) });
-    PACKETS.with_borrow_mut(|packets| packets.entry(number).or_insert_with(|| sign(number)).clone())
-}
-
-fn sign(number: u64) -> (Name, Vec<u8>) {
     let name: Name = "/p/object/v=1".parse::<Name>().unwrap().join_segment(number);
-    let content = [number as u8; CONTENT_OCTETS];
-    let wire = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256()).unwrap();
+    let wire = signed(&name, number as u8, CONTENT_OCTETS);
     (name, wire)
 }
 
@@ -149,43 +142,15 @@ fn check(folder: &Path, mut known: Known, case: &str) {
     }
 }
 
-/// A folder in memory where there is one: what is on a disk is simulated.
-fn memory_folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
-}
-
 /// Runs the work on a disk with these faults and checks what is left; how many operations there
-/// were, and what the one before the last fault was.
-fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> (u64, String) {
-    let place = memory_folder();
-    let (root, removed) = (place.path().join("disk"), place.path().join("removed"));
-    let removed_later = place.path().join("removed later");
-    for folder in [&root, &removed, &removed_later] {
-        std::fs::create_dir(folder).unwrap();
-    }
-    let folder = root.join("stores/one");
-    let mut known = Known::default();
-    let ((), disk) = Disk::new(&root, &removed, faults).run(|| work(&folder, &mut known));
-    let operations = disk.operations().len() as u64;
-    let what = faults
-        .iter()
-        .map(|(at, fault)| format!("{at} ({:?}): {fault:?}", disk.operations().get(*at as usize)));
-    let case = format!("{:?}, {survives:?}", what.collect::<Vec<_>>());
-    if let Some(survives) = survives {
-        disk.power_cut(survives);
-    }
-    Disk::new(&root, &removed_later, &[]).run(|| check(&folder, known, &case));
-    (operations, case)
-}
-
-/// What survives in the cases of operation `at`.
-fn survivals(at: u64) -> [Survives; 4] {
-    [Survives::Nothing, Survives::All, Survives::Some(at), Survives::Some(at + 10_000)]
+/// were.
+fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
+    on_faulty_disk("stores/one", faults, survives, work, check)
 }
 
 #[test]
 fn whichever_operation_fails_nothing_that_was_published_is_lost_and_nothing_else_believed() {
-    let (operations, _) = run(&[], None);
+    let operations = run(&[], None);
     assert!(operations > 100, "{operations}");
     for at in 0..operations {
         run(&[(at, Fault::Fails(Errno::NOSPC))], None);
@@ -197,7 +162,7 @@ fn whichever_operation_fails_nothing_that_was_published_is_lost_and_nothing_else
 
 #[test]
 fn wherever_the_power_is_cut_all_that_was_published_is_there() {
-    let (operations, _) = run(&[], None);
+    let operations = run(&[], None);
     for at in 0..=operations {
         for survives in survivals(at) {
             run(&[(at, Fault::Last)], Some(survives));
@@ -208,7 +173,7 @@ fn wherever_the_power_is_cut_all_that_was_published_is_there() {
 /// What tidies up after a failure may fail too.
 #[test]
 fn whichever_two_operations_fail_nothing_that_was_published_is_lost() {
-    let (operations, _) = run(&[], None);
+    let operations = run(&[], None);
     for at in 0..operations {
         for after in 1..4 {
             let faults = [(at, Fault::Torn(Errno::IO)), (at + after, Fault::Torn(Errno::IO))];

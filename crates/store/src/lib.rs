@@ -90,6 +90,8 @@ mod index;
 mod lock;
 mod scan;
 mod store;
+#[cfg(test)]
+mod testing;
 pub mod tier;
 mod undo;
 

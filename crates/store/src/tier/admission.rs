@@ -110,14 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// What a keyed hash of a number would be.
-    fn hash(n: u64) -> u64 {
-        let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+    use crate::testing::hash;
 
     #[test]
     fn what_left_memory_is_written_by_each_rule_as_it_says() {

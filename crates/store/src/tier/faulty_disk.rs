@@ -1,29 +1,21 @@
 //! Each operation of a run fails, is torn, or is the last before the power goes; then the tier is
 //! opened again.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use namely_host::disk::faults::{Disk, Fault, Survives};
-use namely_security::{Signer, sign_data};
-use namely_wire::{DataBuilder, Name};
+use namely_host::disk::faults::{Fault, Survives};
+use namely_wire::Name;
 use rustix::io::Errno;
 
 use super::*;
+use crate::testing::{on_faulty_disk, signed, survivals};
 
-/// The packet of this number, signed once; all have the same length, so that what lies at one's
-/// place may be another.
+/// The packet of this number; all have the same length, so that what lies at one's place may be
+/// another.
 fn packet(number: u64) -> (Name, Vec<u8>) {
-    thread_local!(static PACKETS: RefCell<BTreeMap<u64, (Name, Vec<u8>)>> = const { RefCell::new(BTreeMap::new()) });
-    PACKETS.with_borrow_mut(|packets| packets.entry(number).or_insert_with(|| sign(number)).clone())
-}
-
-fn sign(number: u64) -> (Name, Vec<u8>) {
     let object = if number % 5 == 4 { "/erased/v=1" } else { "/p/object/v=1" };
     let name = object.parse::<Name>().unwrap().join_segment(number);
-    let content = [number as u8; 8000];
-    let wire = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256()).unwrap();
+    let wire = signed(&name, number as u8, 8000);
     (name, wire)
 }
 
@@ -127,31 +119,14 @@ fn check(folder: &Path, mut known: Known, case: &str, is_evicting: bool) {
 /// Runs the work on a disk with these faults and checks what is left; how many operations there
 /// were.
 fn run(packets: u64, faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
-    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let (root, removed) = (place.path().join("disk"), place.path().join("removed"));
-    let removed_later = place.path().join("removed later");
-    for folder in [&root, &removed, &removed_later] {
-        std::fs::create_dir(folder).unwrap();
-    }
-    let folder = root.join("cs");
-    let mut known = Known::default();
-    let ((), disk) = Disk::new(&root, &removed, faults).run(|| work(&folder, &mut known, packets));
-    let operations = disk.operations().len() as u64;
-    let what = faults
-        .iter()
-        .map(|(at, fault)| format!("{at} ({:?}): {fault:?}", disk.operations().get(*at as usize)));
-    let case = format!("{:?}, {survives:?}", what.collect::<Vec<_>>());
-    if let Some(survives) = survives {
-        disk.power_cut(survives);
-    }
     let is_evicting = packets > 20;
-    Disk::new(&root, &removed_later, &[]).run(|| check(&folder, known, &case, is_evicting));
-    operations
-}
-
-/// What survives in the cases of operation `at`.
-fn survivals(at: u64) -> [Survives; 4] {
-    [Survives::Nothing, Survives::All, Survives::Some(at), Survives::Some(at + 10_000)]
+    on_faulty_disk(
+        "cs",
+        faults,
+        survives,
+        |folder, known| work(folder, known, packets),
+        |folder, known, case| check(folder, known, case, is_evicting),
+    )
 }
 
 /// Packets of a session: so that a segment is sealed in each.

@@ -229,16 +229,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::hash;
 
     const KINDS: [FilterKind; 2] = [FilterKind::Cuckoo, FilterKind::CountingBloom];
-
-    /// What a keyed hash of a number would be.
-    fn hash(n: u64) -> u64 {
-        let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 
     #[test]
     fn fewer_than_one_in_two_hundred_that_are_not_there_pass_a_full_filter() {
