@@ -105,14 +105,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The same for a packet whose name has `hashes`, if it has a name.
-    pub(crate) fn process(
+    pub(crate) fn process<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
         face: FaceId,
         received: Received<B>,
         hashes: &NameHashes,
-        out: &mut impl Output<B>,
+        out: &mut O,
     ) {
+        if O::HAS_TIER {
+            out.packet_begins();
+        }
         let Some(ingress) = context.hold_ingress(face) else {
             self.counters.dropped(DropReason::UnknownFace);
             return;

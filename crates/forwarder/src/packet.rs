@@ -80,6 +80,10 @@ pub trait Output<B> {
     /// follows is called, and the compiler leaves out what leads there.
     const HAS_TIER: bool = false;
 
+    /// A packet is about to be processed: what is sent and asked from now on is its doing. For who
+    /// times it.
+    fn packet_begins(&mut self) {}
+
     /// The memory answers an Interest, by what is sent next. For who times it.
     fn answers_from_memory(&mut self) {}
 

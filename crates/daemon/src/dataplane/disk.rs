@@ -130,7 +130,7 @@ pub(super) struct WithDisk<'a, S> {
 
 impl<'a, S> WithDisk<'a, S> {
     pub(super) fn new(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
-        WithDisk { sink, disk, now_ns, timed_ns: None, path: None }
+        WithDisk { sink, disk, now_ns, timed_ns: None, is_over: true, path: None }
     }
 
     /// For a batch that begins now, whose packets are timed if it is time for that.
@@ -146,7 +146,7 @@ impl<'a, S> WithDisk<'a, S> {
         if let Some(path) = path {
             self.disk.times.record(path, now_ns.saturating_sub(begun_ns));
         }
-        self.timed_ns = Some(now_ns);
+        (self.timed_ns, self.is_over) = (Some(now_ns), true);
     }
 }
 
@@ -186,6 +186,8 @@ impl<S: Output<Packet> + Holders> Output<Packet> for WithDisk<'_, S> {
         if let (Some(begun_ns), TierAnswer::Reading) = (self.timed_ns, answer) {
             self.end_packet(begun_ns, Some(Path::Issue));
         }
+    /// Whether that one is over, so that the next one begins then.
+    is_over: bool,
         answer
     }
 
@@ -229,10 +231,74 @@ pub(crate) fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
         match core.cs_spill(SPILLED_AT_ONCE, &mut out) {
             0 => break,
             gone => spilled += gone,
+    /// What came before may have been sent nowhere: its path is not this one's.
+    #[inline]
+    fn packet_begins(&mut self) {
+        if let Some(begun_ns) = &mut self.timed_ns {
+            self.path = None;
+            if !std::mem::take(&mut self.is_over) {
+                *begun_ns = clock::monotonic_ns();
+            }
+        }
+    }
+
         }
         if let Err(error) = disk.tier.sync() {
             return tracing::warn!("what is in memory does not get to the disk: {error}");
         }
     }
     tracing::debug!(packets = spilled, "the content store's memory was offered to its disk");
+}
+
+#[cfg(test)]
+mod tests {
+    use namely_forwarder::{Batch, Config, FaceProperties, Received};
+    use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name, SignatureInfo};
+
+    use super::*;
+    use crate::config::CsDisk;
+
+    /// The forwarder of a router with a disk, and what a worker has of that.
+    fn with_disk() -> (Core, DiskPort, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let config = CsDisk { folder: Some(folder.path().join("cs")), ..CsDisk::default() };
+        let disk = Disk::open(&config).unwrap().expect("a disk");
+        let core = Core::new(Config::new(namely_security::sha256), 1).unwrap();
+        (core, DiskPort::new(disk, Waker::new().unwrap()), folder)
+    }
+
+    fn received(packet: Vec<u8>) -> Received<Packet> {
+        Received { packet: Packet::from(packet), headers: LpHeaders::default() }
+    }
+
+    fn interest(name: &Name) -> Received<Packet> {
+        received(InterestBuilder::new(name.clone()).nonce([1; 4]).build())
+    }
+
+    #[test]
+    fn an_interest_that_is_sent_nowhere_gives_the_next_packet_no_path() {
+        let (core, mut port, _folder) = with_disk();
+        // Who is many hears no Nack.
+        let many = core.face_register(FaceProperties::group()).unwrap();
+        let [consumer, producer] =
+            [(); 2].map(|()| core.face_register(FaceProperties::application()).unwrap());
+        let (asked, nowhere): (Name, Name) = ("/a/1".parse().unwrap(), "/b".parse().unwrap());
+        core.fib_add_nexthop(asked.as_name(), producer, 0).unwrap();
+        let mut forward = |packets: Vec<(FaceId, Received<Packet>)>| {
+            let mut batch = Batch::new();
+            packets.into_iter().for_each(|(face, packet)| batch.push(face, packet));
+            let now_ns = clock::monotonic_ns();
+            port.timed_from_ns = 0;
+            let mut out = WithDisk::timed(Nobody(Vec::new()), &mut port, now_ns);
+            core.receive_batch(&mut batch, now_ns, &mut out);
+            let sent = out.sink.0.len();
+            let times = port.disk.times.counters();
+            let absent = times.iter().find(|counter| counter.label == "time_absent").unwrap().value;
+            (sent, absent)
+        };
+        assert_eq!(forward(vec![(consumer, interest(&asked))]), (1, 1), "it goes on");
+        let data = DataBuilder::new(asked.as_name()).build(&[7], &SignatureInfo::null()).finish(&[]);
+        let batch = vec![(many, interest(&nowhere)), (producer, received(data.to_vec()))];
+        assert_eq!(forward(batch), (1, 1), "the Data is sent, and passed no disk");
+    }
 }
