@@ -365,6 +365,22 @@ fn a_slow_disk_holds_up_neither_misses_nor_memory() {
 }
 
 #[test]
+fn an_interest_that_takes_what_is_below_its_name_is_answered_from_the_disk() {
+    let lab = Lab::start("");
+    lab.fill("/x", 40);
+    let lab = lab.restart("");
+    let mut client = lab.daemon.connect();
+    let interest = InterestBuilder::new(name("/x")).nonce(client.next_nonce()).can_be_prefix().build();
+    let packet = client.express(&interest, PATIENCE).expect("an answer").expect("Data");
+    let found = packet.data().name.to_name();
+    assert!(name("/x").as_name().is_prefix_of(found.as_name()) && found.as_name().len() == 2, "{found}");
+    assert_eq!(lab.status().count("hits"), 1);
+    // Who wants just that name is told that there is no such Data.
+    let interest = InterestBuilder::new(name("/x")).nonce(client.next_nonce()).build();
+    assert!(client.express(&interest, PATIENCE).expect("an answer").is_err());
+}
+
+#[test]
 fn each_path_through_a_store_with_a_disk_is_timed() {
     let lab = Lab::start("");
     lab.fill("/x", 300);

@@ -11,7 +11,7 @@ use namely_forwarder::{
 };
 use namely_host::shares::Holder;
 use namely_host::{Waker, clock};
-use namely_store::tier::{Asked, Bypass, Caller, Outcome, ReadId, StoredData, Written};
+use namely_store::tier::{self, Asked, Below, Bypass, Caller, Outcome, ReadId, StoredData, Written};
 use namely_wire::{DataView, NameRef};
 
 use super::times::{Path, TIMED_NS, Times};
@@ -67,10 +67,7 @@ impl DiskPort {
         let fresh_at_ms = wanted.must_be_fresh.then(clock::unix_ms);
         let bypass = if wanted.may_bypass { Bypass::Possible } else { Bypass::Impossible };
         let id = ReadId(wanted.ticket.to_bits());
-        let asked = self.caller.read_for(holder, id, wanted.name, fresh_at_ms, bypass);
-        if self.disk.blocks {
-            self.disk.tier.turn();
-        }
+        let asked = self.caller.read_for(holder, id, (wanted.name, below), fresh_at_ms, bypass);
         match asked {
             Asked::Absent => TierAnswer::Absent,
             Asked::Busy => TierAnswer::Busy,
@@ -129,6 +126,7 @@ pub(super) struct WithDisk<'a, S> {
 }
 
 impl<'a, S> WithDisk<'a, S> {
+        let below = if wanted.can_be_prefix { Below::Wanted } else { Below::Unwanted };
     pub(super) fn new(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
         WithDisk { sink, disk, now_ns, timed_ns: None, is_over: true, path: None }
     }

@@ -26,6 +26,15 @@ pub enum Bypass {
     Impossible,
 }
 
+/// Whether Data below a name will do, or only that of the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// An Interest with CanBePrefix: the first packet of an object, a certificate of a key.
+    Wanted,
+    /// The whole name.
+    Unwanted,
+}
+
 /// What becomes of an Interest that asks a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -139,17 +148,18 @@ impl Caller {
     ///
     /// It never waits and makes no system call but the one that wakes who serves the disk.
     pub fn read(&self, id: ReadId, name: NameRef<'_>, fresh_at_ms: Option<u64>, bypass: Bypass) -> Asked {
-        self.read_for(Holder::Root, id, name, fresh_at_ms, bypass)
+        self.read_for(Holder::Root, id, (name, Below::Unwanted), fresh_at_ms, bypass)
     }
 
     /// The same for `holder`, who has a share of what may pend: from the threshold, and from the
     /// ceiling, on only who has had less than that finds room, and of those who wait each has its
-    /// turn.
+    /// turn. Where Data below the name will do, and there is none of the name itself, it is what
+    /// was written last below it, with one or two components more, as far as the tier knows it.
     pub fn read_for(
         &self,
         holder: Holder,
         id: ReadId,
-        name: NameRef<'_>,
+        name: (NameRef<'_>, Below),
         fresh_at_ms: Option<u64>,
         bypass: Bypass,
     ) -> Asked {

@@ -103,7 +103,7 @@ impl Shared {
         let segments: Vec<_> = self.segments.read().iter().flatten().cloned().collect();
         for segment in segments.into_iter().filter(|segment| segment.number <= erased.segment) {
             let octets = segment.end();
-            let (mut kept, mut gone) = (Vec::new(), 0);
+            let (mut kept, mut heads, mut gone) = (Vec::new(), Vec::new(), 0);
             Window::new(&segment.file, octets).records(&self.key, |offset, whole| {
                 let is_gone = erased.covers(segment.number, whole.name);
                 let record = recorded(self, segment.slot, (offset, whole));
@@ -111,11 +111,12 @@ impl Shared {
                     gone += 1;
                     self.counters.erased.add(self.index.remove(record.hash, record.place).into());
                 } else {
+                    heads.extend(self.heads_of(whole.name, record.hash));
                     kept.push(record);
                 }
             })?;
             if gone > 0 {
-                write_index(&self.folder, &self.key, (segment.number, octets), &kept)?;
+                write_index(&self.folder, &self.key, (segment.number, octets), (&kept, &heads))?;
             }
         }
         // Before it counts as done: an index that comes back would have them again.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use namely_host::disk;
+use namely_wire::NameRef;
 
 use super::engine::serve_one;
 use super::error::TierError;
@@ -98,6 +99,7 @@ impl Shared {
     /// Without its index a segment is read whole when the tier is opened.
     pub(crate) fn seal(&self, segment: &Segment) -> io::Result<()> {
         let records = std::mem::take(&mut *segment.records.lock());
+        let heads = std::mem::take(&mut *segment.heads.lock());
         let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
         let octets = end.next_multiple_of(BLOCK_OCTETS).min(segment.octets);
         let cut_off = segment.cut_off(octets);
@@ -105,7 +107,7 @@ impl Shared {
         cut_off?;
         self.octets.fetch_sub(segment.octets - octets, Ordering::Relaxed);
         segment.file.sync_data()?;
-        write_index(&self.folder, &self.key, (segment.number, octets), &records)
+        write_index(&self.folder, &self.key, (segment.number, octets), (&records, &heads))
     }
 
     /// Makes the segment that comes after the present one, and room for it.
@@ -207,7 +209,7 @@ impl Shared {
                 continue;
             }
             let expiry = Expiry::new(whole.expires_ms, self.base_ms);
-            if !self.append_again((*hash, *place), whole.packet, (whole.expires_ms, expiry)) {
+            if !self.append_again((*hash, *place), (whole.name, whole.packet), (whole.expires_ms, expiry)) {
                 return;
             }
             octets_left -= place.octets() as u64;
@@ -215,7 +217,12 @@ impl Shared {
     }
 
     /// Whether there was room.
-    fn append_again(&self, (hash, old): (u64, Place), packet: &[u8], expires: (u64, Expiry)) -> bool {
+    fn append_again(
+        &self,
+        (hash, old): (u64, Place),
+        (name, packet): (NameRef<'_>, &[u8]),
+        expires: (u64, Expiry),
+    ) -> bool {
         loop {
             // What was written anew meanwhile is newer than this.
             if !matches!(self.index.look(hash, |place| place), Look::There(place) if place.is(old)) {
@@ -226,6 +233,10 @@ impl Shared {
                 if self.index.remove(hash, old) {
                     self.index.insert_older(hash, place);
                     self.counters.reinserted.add(1);
+                    // In memory they are known, or forgotten.
+                    if let Some(segment) = log.filled() {
+                        segment.heads.lock().extend(self.heads_of(name, hash));
+                    }
                 }
                 return true;
             }

@@ -58,11 +58,15 @@
 //!
 //! segment-<number>.index
 //! 0                       16           24           32            36
-//! | "namely-seg-idx-1" (16) | number (8) | octets (8) | entries (4) | entry | ... | BLAKE3 (32)
+//! | "namely-seg-idx-2" (16) | number (8) | octets (8) | entries (4) | entry | ... | head | ... | BLAKE3 (32)
 //!
 //! entry
 //! 0          8            12          16            24
 //! | hash (8) | offset (4) | octets (4) | expires (8) |
+//!
+//! head
+//! 0           8
+//! | above (8) | hash (8) |
 //!
 //! erased
 //! 0                       16           20
@@ -79,6 +83,8 @@
 //! - `offset`, `octets` of an entry: of its record, in units of 16; `octets` of an index: of the
 //!   segment.
 //! - `hash`: SipHash-1-3 of the name's components, by a key that follows from the folder's.
+//! - `above`: the same of a name without its last components, by which the packet is found, too.
+//!   Indexes of before ("namely-seg-idx-1") have no such heads and are read.
 //!
 //! # What a crash leaves
 //!
@@ -87,6 +93,7 @@
 //! sealed have none. What was written before [`Tier::sync`], or before the last time that the tier
 //! did that itself, is there.
 
+mod above;
 mod admission;
 mod ahead;
 mod buffer;
@@ -128,7 +135,7 @@ use namely_wire::{Name, NameRef};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use self::admission::{Admission, GHOSTS_MAX, Gate};
-pub use self::caller::{Asked, Bypass, Caller, Completion, Outcome, ReadId, StoredData};
+pub use self::caller::{Asked, Below, Bypass, Caller, Completion, Outcome, ReadId, StoredData};
 pub use self::erasing::ERASED_MAX;
 pub use self::error::TierError;
 pub use self::filter::FilterKind;
@@ -141,6 +148,7 @@ pub use self::place::SEGMENTS_MAX;
 pub use self::shared::Written;
 pub use self::status::Status;
 
+use self::above::Above;
 use self::ahead::Ahead;
 use self::index::Index;
 use self::log::Log;
@@ -184,6 +192,7 @@ impl Tier {
             key,
             base_ms: clock::unix_ms(),
             index: Index::new(options.filter, options.records_max() / 4),
+            above: Above::new(options.names_above()),
             segments: RwLock::default(),
             log: Mutex::new(Log::new(options.group_octets())),
             queue: Queue::new(options.fairness, options.slowness, waker),
@@ -287,7 +296,7 @@ impl Tier {
             octets: shared.octets.load(Ordering::Relaxed),
             octets_max: shared.octets_max.load(Ordering::Relaxed),
             segments: shared.segments.read().iter().flatten().count() as u64,
-            index_octets: (shared.index.memory_octets() + shared.gate.memory_octets()) as u64,
+            index_octets: shared.memory_octets() as u64,
             admission: shared.gate.admission(),
             pending: shared.queue.pending() as u64,
             pending_threshold: shared.threshold.load(Ordering::Relaxed) as u64,

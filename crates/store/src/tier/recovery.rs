@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use namely_host::disk::{self, File};
 use rustix::fs::OFlags;
 
+use super::above::Head;
 use super::buffer::Buffer;
 use super::erasing::Erased;
 use super::error::TierError;
@@ -110,15 +111,17 @@ impl Shared {
             return remove_files(&self.folder, number).map_err(fault);
         }
         let segment = Segment::new(number, slot, file, octets, true);
-        let records = match read_index(&self.folder, &self.key, (number, octets, slot), self.base_ms) {
-            Some(records) => records,
+        let (records, heads) = match read_index(&self.folder, &self.key, (number, octets, slot), self.base_ms)
+        {
+            Some(found) => found,
             None => match self.scan(&segment).map_err(fault)? {
                 (records, _) if records.is_empty() => {
                     return remove_files(&self.folder, number).map_err(fault);
                 }
-                (records, _) => records,
+                found => found,
             },
         };
+        heads.iter().rev().for_each(|head| self.above.insert_older(*head));
         // The last of a name first.
         for record in records.iter().rev().filter(|_| self.index.records() < self.options.records_max()) {
             self.index.insert_older(record.hash, record.place);
@@ -139,14 +142,16 @@ impl Shared {
         Ok(kind(&block, number, &self.key))
     }
 
-    /// Reads a segment that was not sealed, and seals it: its records and damaged places.
-    fn scan(&self, segment: &Segment) -> io::Result<(Vec<Recorded>, u64)> {
-        let mut records = Vec::new();
+    /// Reads a segment that was not sealed, and seals it: its records, and what leads to them.
+    fn scan(&self, segment: &Segment) -> io::Result<(Vec<Recorded>, Vec<Head>)> {
+        let (mut records, mut heads) = (Vec::new(), Vec::new());
         let mut window = Window::new(&segment.file, segment.octets);
         let damaged = window.records(&self.key, |offset, whole| {
             let is_erased = |erased: &Erased| erased.covers(segment.number, whole.name);
             if !self.erased.read().iter().any(is_erased) {
-                records.push(recorded(self, segment.slot, (offset, whole)));
+                let record = recorded(self, segment.slot, (offset, whole));
+                heads.extend(self.heads_of(whole.name, record.hash));
+                records.push(record);
             }
         })?;
         self.counters.damaged.add(damaged);
@@ -154,14 +159,15 @@ impl Shared {
         let octets = end.next_multiple_of(BLOCK_OCTETS);
         // What lies behind is of no use to anybody; it may stay where it cannot be cut off.
         let shortened = segment.cut_off(octets).and_then(|()| segment.file.sync_data());
-        let index =
-            shortened.and_then(|()| write_index(&self.folder, &self.key, (segment.number, octets), &records));
+        let index = shortened.and_then(|()| {
+            write_index(&self.folder, &self.key, (segment.number, octets), (&records, &heads))
+        });
         if let Err(error) = index {
             // Without it the segment is read again the next time.
             let _ = disk::remove_if_there(&index_path(&self.folder, segment.number));
             tracing::warn!(folder = %self.folder.display(), %error, "a segment has no index");
         }
-        Ok((records, damaged))
+        Ok((records, heads))
     }
 }
 

@@ -7,13 +7,17 @@ use std::path::Path;
 use namely_host::disk::{self, File};
 use rustix::fs::OFlags;
 
+use super::above::Head;
 use super::place::{Expiry, Place, UNIT_OCTETS};
 use super::record::Key;
 use super::segment::{Recorded, index_path};
 
-const MAGIC: &[u8; 16] = b"namely-seg-idx-1";
+const MAGIC: &[u8; 16] = b"namely-seg-idx-2";
+/// The same without heads.
+const MAGIC_OLD: &[u8; 16] = b"namely-seg-idx-1";
 const HEADER_OCTETS: usize = 36;
 const ENTRY_OCTETS: usize = 24;
+const HEAD_OCTETS: usize = 16;
 const DIGEST_OCTETS: usize = 32;
 
 /// Writes the index of segment `number`, which has `octets`: whole, or not at all.
@@ -21,9 +25,10 @@ pub(crate) fn write_index(
     folder: &Path,
     key: &Key,
     (number, octets): (u64, u64),
-    records: &[Recorded],
+    (records, heads): (&[Recorded], &[Head]),
 ) -> io::Result<()> {
-    let mut out = Vec::with_capacity(HEADER_OCTETS + records.len() * ENTRY_OCTETS + DIGEST_OCTETS);
+    let octets_of_all = records.len() * ENTRY_OCTETS + heads.len() * HEAD_OCTETS;
+    let mut out = Vec::with_capacity(HEADER_OCTETS + octets_of_all + DIGEST_OCTETS);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&number.to_le_bytes());
     out.extend_from_slice(&octets.to_le_bytes());
@@ -33,6 +38,10 @@ pub(crate) fn write_index(
         out.extend_from_slice(&((place.offset() / UNIT_OCTETS as u64) as u32).to_le_bytes());
         out.extend_from_slice(&((place.octets() / UNIT_OCTETS) as u32).to_le_bytes());
         out.extend_from_slice(&expires_ms.to_le_bytes());
+    }
+    for Head { above, hash } in heads {
+        out.extend_from_slice(&above.to_le_bytes());
+        out.extend_from_slice(&hash.to_le_bytes());
     }
     let digest = key.digest(&out);
     out.extend_from_slice(&digest);
@@ -52,26 +61,35 @@ pub(crate) fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Reads the index of segment `number` of `octets` octets in `slot`; none if it is missing, damaged
-/// or of another file.
+/// Reads the index of segment `number` of `octets` octets in `slot`: its records, and what leads to
+/// them. None if it is missing, damaged or of another file.
 pub(crate) fn read_index(
     folder: &Path,
     key: &Key,
     (number, octets, slot): (u64, u64, usize),
     base_ms: u64,
-) -> Option<Vec<Recorded>> {
+) -> Option<(Vec<Recorded>, Vec<Head>)> {
     let file = std::fs::read(index_path(folder, number)).ok()?;
     let (body, digest) = file.split_at_checked(file.len().checked_sub(DIGEST_OCTETS)?)?;
     if key.digest(body) != digest {
         return None;
     }
     let (header, entries) = body.split_at_checked(HEADER_OCTETS)?;
-    let expected: Vec<u8> = [&MAGIC[..], &number.to_le_bytes(), &octets.to_le_bytes()].concat();
+    let header = header.strip_prefix(MAGIC).or_else(|| header.strip_prefix(MAGIC_OLD))?;
+    let expected: Vec<u8> = [number.to_le_bytes(), octets.to_le_bytes()].concat();
     let count = u32::from_le_bytes(*header.strip_prefix(&*expected)?.first_chunk()?);
-    if entries.len() != count as usize * ENTRY_OCTETS {
+    let (entries, heads) = entries.split_at_checked((count as usize).checked_mul(ENTRY_OCTETS)?)?;
+    if !heads.len().is_multiple_of(HEAD_OCTETS) {
         return None;
     }
-    entries.chunks_exact(ENTRY_OCTETS).map(|entry| recorded(entry, (octets, slot), base_ms)).collect()
+    let entries = entries.chunks_exact(ENTRY_OCTETS);
+    let records = entries.map(|entry| recorded(entry, (octets, slot), base_ms)).collect::<Option<_>>()?;
+    Some((records, heads.chunks_exact(HEAD_OCTETS).filter_map(head).collect()))
+}
+
+fn head(octets: &[u8]) -> Option<Head> {
+    let (above, rest) = octets.split_first_chunk()?;
+    Some(Head { above: u64::from_le_bytes(*above), hash: u64::from_le_bytes(*rest.first_chunk()?) })
 }
 
 fn recorded(entry: &[u8], (octets, slot): (u64, usize), base_ms: u64) -> Option<Recorded> {

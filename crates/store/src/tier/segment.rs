@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::above::Head;
 use super::buffer::Buffer;
 use super::options::BLOCK_OCTETS;
 use super::place::Place;
@@ -42,6 +43,8 @@ pub(crate) struct Segment {
     pub(crate) is_sealed: AtomicBool,
     /// The records that were written while it is not sealed.
     pub(crate) records: Mutex<Vec<Recorded>>,
+    /// What leads to them from names above.
+    pub(crate) heads: Mutex<Vec<Head>>,
 }
 
 impl Segment {
@@ -55,6 +58,7 @@ impl Segment {
             groups: AtomicUsize::new(0),
             is_sealed: AtomicBool::new(is_sealed),
             records: Mutex::new(Vec::new()),
+            heads: Mutex::new(Vec::new()),
         }
     }
 

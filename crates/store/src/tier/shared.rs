@@ -10,10 +10,11 @@ use namely_host::shares::Holder;
 use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use super::above::{Above, Head, heads};
 use super::admission::Gate;
 use super::ahead::{Ahead, PART_OCTETS, PartKey, Way, extent};
 use super::buffer::{Buffer, Pool, blocks};
-use super::caller::{Asked, Bypass, Inbox, Outcome, ReadId, StoredData};
+use super::caller::{Asked, Below, Bypass, Inbox, Outcome, ReadId, StoredData};
 use super::erasing::Erased;
 use super::error::TierError;
 use super::index::{Index, Look};
@@ -44,6 +45,7 @@ pub(crate) struct Reader {
     pub(crate) hash: u64,
     pub(crate) place: Place,
     pub(crate) name: Box<[u8]>,
+    pub(crate) below: Below,
     /// Its segment, if the name ends with one.
     pub(crate) segment: Option<u64>,
     /// It must be fresh then; 0: whenever.
@@ -82,6 +84,7 @@ pub(crate) struct Shared {
     /// When it was opened: what the index counts expiries from.
     pub(crate) base_ms: u64,
     pub(crate) index: Index,
+    pub(crate) above: Above,
     /// Segments by slot.
     pub(crate) segments: RwLock<Vec<Option<Arc<Segment>>>>,
     pub(crate) log: Mutex<Log>,
@@ -114,14 +117,14 @@ impl Shared {
 
     pub(crate) fn read(
         &self,
-        name: NameRef<'_>,
+        (name, below): (NameRef<'_>, Below),
         fresh_at_ms: Option<u64>,
         bypass: Bypass,
         (inbox, id, holder): (&Arc<Inbox>, ReadId, Holder),
     ) -> Asked {
         let has_digest = name.last().is_some_and(|last| last.is_implicit_digest());
         let name = if has_digest { name.without_last(1) } else { name };
-        let hash = self.hash(name);
+        let (hash, below) = self.hash_below(self.hash(name), below);
         let is_over =
             |place: Place| fresh_at_ms.is_some_and(|now_ms| place.expiry().is_over(now_ms, self.base_ms));
         let mut segment = None;
@@ -153,11 +156,43 @@ impl Shared {
             hash,
             place,
             name: name.as_bytes().into(),
+            below,
             segment: name.last().and_then(|last| last.segment()),
             fresh_at_ms,
             holder,
         };
         self.begin(segment, reader, bypass)
+    }
+
+    /// Which record to look for: that of the name's hash or, where there is none and Data below the
+    /// name will do, one of that.
+    fn hash_below(&self, hash: u64, below: Below) -> (u64, Below) {
+        let is_there = || matches!(self.index.look(hash, |place| place), Look::There(_));
+        match below {
+            Below::Wanted if !is_there() => match self.above.find(hash) {
+                Some(of_other) => (of_other, Below::Wanted),
+                None => (hash, Below::Unwanted),
+            },
+            _ => (hash, Below::Unwanted),
+        }
+    }
+
+    /// The packet of a name has been written to a segment: names above it lead to it.
+    pub(crate) fn enter_heads(&self, segment: &Segment, name: NameRef<'_>, hash: u64) {
+        for head in heads(&self.key, name, hash) {
+            self.above.insert(head);
+            segment.heads.lock().push(head);
+        }
+    }
+
+    /// What of a segment that is read whole leads to a record.
+    pub(crate) fn heads_of(&self, name: NameRef<'_>, hash: u64) -> impl Iterator<Item = Head> {
+        heads(&self.key, name, hash)
+    }
+
+    /// Octets of memory that the index takes, with what else is known of names.
+    pub(crate) fn memory_octets(&self) -> usize {
+        self.index.memory_octets() + self.above.memory_octets() + self.gate.memory_octets()
     }
 
     fn begin(&self, segment: Arc<Segment>, reader: Reader, bypass: Bypass) -> Asked {
@@ -226,8 +261,12 @@ impl Shared {
 
     /// Whether it is what was asked for.
     fn is_wanted(&self, data: &StoredData, reader: &Reader) -> bool {
+        let is_it = |name: NameRef<'_>| match reader.below {
+            Below::Unwanted => name.as_bytes() == &*reader.name,
+            Below::Wanted => name.as_bytes().starts_with(&reader.name),
+        };
         let name = namely_wire::DataView::parse(data.packet()).map(|data| data.name);
-        if name.is_ok_and(|name| name.as_bytes() != &*reader.name) {
+        if name.is_ok_and(|name| !is_it(name)) {
             self.counters.collisions.add(1);
             return false;
         }
@@ -240,15 +279,23 @@ impl Shared {
 
     /// Gives a reader what it waited for, or nothing if that was erased.
     fn deliver(&self, segment: &Segment, reader: &Reader, outcome: Outcome) {
-        let is_erased = || {
+        let is_erased = |data: &StoredData| {
             let erased = self.erased.read();
-            let covers = |erased: &Erased| {
-                segment.number <= erased.segment && reader.name.starts_with(erased.prefix.as_bytes())
+            if erased.iter().all(|erased| erased.is_done) {
+                return false;
+            }
+            // What lies below the name that was asked for may be erased where that is not.
+            let covers = |name: &[u8]| {
+                let covers = |erased: &Erased| {
+                    segment.number <= erased.segment && name.starts_with(erased.prefix.as_bytes())
+                };
+                erased.iter().any(|erased| !erased.is_done && covers(erased))
             };
-            erased.iter().any(|erased| !erased.is_done && covers(erased))
+            let name = namely_wire::DataView::parse(data.packet()).map(|data| data.name);
+            name.map_or_else(|_| covers(&reader.name), |name| covers(name.as_bytes()))
         };
         let outcome = match outcome {
-            Outcome::Found(_) if is_erased() => Outcome::Absent,
+            Outcome::Found(data) if is_erased(&data) => Outcome::Absent,
             outcome => outcome,
         };
         let is_found = matches!(outcome, Outcome::Found(_));
@@ -293,6 +340,9 @@ impl Shared {
         // Under the log's lock, so that of two that write one name the later one is found.
         if let Some(place) = place {
             self.index.insert(hash, place);
+            if let Some(segment) = log.filled() {
+                self.enter_heads(segment, name, hash);
+            }
         }
         let wakes = place.is_none() || log.groups() > groups || log.wants_segment();
         drop(log);

@@ -3,6 +3,8 @@ use namely_wire::{DataBuilder, Name};
 
 use super::*;
 
+mod below;
+
 fn packet(number: u64) -> (Name, Vec<u8>) {
     let name: Name = "/p/object/v=1".parse::<Name>().unwrap().join_segment(number);
     let content = [number as u8; 3000];
