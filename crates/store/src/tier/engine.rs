@@ -58,6 +58,10 @@ pub(crate) fn start_ring(shared: &Arc<Shared>, ring: Ring<For>) -> io::Result<Jo
 type Late = (Instant, Job<For>, io::Result<()>);
 
 fn serve_ring(shared: &Shared, mut ring: Ring<For>) {
+    if let Err(error) = ring.begin() {
+        tracing::warn!(%error, "io_uring failed: the disk is served without it");
+        return serve(shared);
+    }
     let mut late: Vec<Late> = Vec::new();
     // When each that the kernel has is due, if the disk is a slow one: in the order of beginning.
     let mut due: Vec<(u64, Instant)> = Vec::new();

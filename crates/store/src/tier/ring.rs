@@ -31,6 +31,8 @@ pub(crate) struct Ring<R> {
     jobs: Box<[Option<Job<R>>]>,
     free: Vec<usize>,
     is_polling: bool,
+    /// Whether the kernel takes nothing yet: see [`Ring::begin`].
+    is_disabled: bool,
 }
 
 impl<R> std::fmt::Debug for Ring<R> {
@@ -40,19 +42,33 @@ impl<R> std::fmt::Debug for Ring<R> {
 }
 
 impl<R> Ring<R> {
-    /// A ring, if the kernel lets this process have one.
+    /// A ring, if the kernel lets this process have one; for the thread that calls
+    /// [`Ring::begin`].
     pub(crate) fn new() -> io::Result<Self> {
         // One more than requests: the wait for a descriptor.
         let entries = (DEPTH + 1).next_power_of_two() as u32;
-        // Older kernels do not know the flag, which only spares interruptions.
-        let ring =
-            IoUring::builder().setup_coop_taskrun().build(entries).or_else(|_| IoUring::new(entries))?;
+        // Completions wake who waits for several of them once, not each: from Linux 6.1 on, for
+        // one thread that is known. Older kernels spare an interruption for each, or nothing.
+        let deferred =
+            IoUring::builder().setup_r_disabled().setup_single_issuer().setup_defer_taskrun().build(entries);
+        let is_disabled = deferred.is_ok();
+        let ring = deferred
+            .or_else(|_| IoUring::builder().setup_coop_taskrun().build(entries))
+            .or_else(|_| IoUring::new(entries))?;
         if !ring.params().is_feature_ext_arg() {
             // A wait could not end by time: before Linux 5.11.
             return Err(Errno::OPNOTSUPP.into());
         }
         let jobs = (0..DEPTH).map(|_| None).collect();
-        Ok(Ring { ring, jobs, free: (0..DEPTH).rev().collect(), is_polling: false })
+        Ok(Ring { ring, jobs, free: (0..DEPTH).rev().collect(), is_polling: false, is_disabled })
+    }
+
+    /// Makes the calling thread the one whose ring it is, before anything else.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_disabled) {
+            self.ring.submitter().register_enable_rings()?;
+        }
+        Ok(())
     }
 
     /// Requests that the kernel has.
