@@ -6,7 +6,7 @@ use namely_bench::plain::PlainCommand;
 use crate::emulated::Emulated;
 use crate::istack::Istack;
 use crate::linear_video::LinearVideo;
-use crate::nb_cache::{NbCache, router::BlockingRouter};
+use crate::nb_cache::{NbCache, router::HostedRouter};
 use crate::ndp::Ndp;
 use crate::plot::Plot;
 use crate::policies::Policies;
@@ -40,9 +40,9 @@ pub enum Command {
     /// The network of NB-Cache: four routers with slow disks, in the paper's cases
     #[command(after_help = NB_CACHE_HELP)]
     NbCache(NbCache),
-    /// A router of `nb-cache` that waits for its disk
+    /// A router of `nb-cache` with a disk as that of the paper's prototype
     #[command(hide = true)]
-    NbCacheRouter(BlockingRouter),
+    NbCacheRouter(HostedRouter),
     /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
     #[command(subcommand, after_help = NDP_HELP)]
     Ndp(Ndp),

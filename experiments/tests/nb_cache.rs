@@ -37,8 +37,8 @@ fn sum(row: &Value, key: &str) -> u64 {
 fn every_case_of_nb_cache_is_measured_with_real_routers() {
     let Some(rows) = run(&["--tables", "cases,balance"]) else { return };
     let cases: Vec<&str> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
-    assert_eq!(cases, ["A", "B", "C", "D", "B+ECN", "B+NB-CC", "A", "B"]);
-    let [a, b, c, d, ecn, nbcc] = &rows[..6] else { panic!("{rows:?}") };
+    assert_eq!(cases, ["A", "B", "C", "D", "A+ECN", "B+ECN", "B+NB-CC", "A", "B"]);
+    let [a, b, c, d, a_ecn, ecn, nbcc] = &rows[..7] else { panic!("{rows:?}") };
     for row in [a, c, d] {
         assert_eq!((sum(row, "bypassed"), sum(row, "unwritten")), (0, 0), "{row}");
         assert_eq!(row["read"], a["read"], "each reads all that it holds: {row}");
@@ -48,7 +48,12 @@ fn every_case_of_nb_cache_is_measured_with_real_routers() {
     // NB-24, NB-30. By how much depends on the machine; that a router does not wait does not.
     assert!(b["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{a}\n{b}");
     assert!(b["taken_ms"].as_f64() < a["taken_ms"].as_f64(), "{a}\n{b}");
-    for row in [ecn, nbcc] {
+    // What waits for R1 is counted, so that it marks, and its consumer keeps that short.
+    let most = |row: &Value| row["most"][1].as_u64().unwrap();
+    assert!(a_ecn["marked"].as_u64() > Some(0) && a["marked"] == 0, "{a_ecn}");
+    assert!(most(a) > 64 && most(a_ecn) < most(a), "{a}\n{a_ecn}");
+    assert_eq!((sum(a_ecn, "bypassed"), &a_ecn["read"]), (0, &a["read"]), "it waits, as A does: {a_ecn}");
+    for row in [a_ecn, ecn, nbcc] {
         assert!(row["window"].as_f64() > Some(1.0) && row["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{row}");
     }
     // NB-23: each path through R1 but memory's has been timed, and reads of B take longest.
@@ -75,4 +80,24 @@ fn thresholds_threads_and_disks_are_swept_with_real_routers() {
     let throttled = disks.iter().find(|row| row["disk"] == "HDD by kernel");
     assert!(throttled.is_none_or(|row| row["kpps"].as_f64() < ssd["kpps"].as_f64()), "{disks:?}");
     assert!(hdd["kpps"].as_f64() < ssd["kpps"].as_f64(), "{ssd}\n{hdd}");
+}
+
+/// The paper's prototype has a request for each Data that it writes, and hears of reads late.
+#[test]
+fn data_is_written_by_requests_of_its_own_and_reads_are_heard_of_late_as_in_the_prototype() {
+    let cases = ["--tables", "cases", "--cases", "A,D"];
+    let Some(grouped) = run(&cases) else { return };
+    let alone = run(&[&cases[..], &["--writes", "alone", "--heard-late", "12.5"]].concat()).unwrap();
+    for (grouped, alone) in grouped.iter().zip(&alone) {
+        let held = |row: &Value| row["read"].as_array().unwrap()[..3].to_vec();
+        assert_eq!(held(grouped), held(alone), "{alone}");
+        // R1 writes what it has not: more than half of what there is, if all has been done by then.
+        let (packets, writes) = (alone["data"].as_u64().unwrap(), &alone["disk_writes"][0]);
+        let least = if alone["case"] == "A" { packets / 2 } else { packets / 10 };
+        assert!(writes.as_u64() > Some(least), "{alone}");
+        assert!(grouped["disk_writes"][0].as_u64() < Some(packets / 20), "{grouped}");
+    }
+    // 12.5 ms, slowed by 8, and who waits for its disk hears at once.
+    let read_ms = |row: &Value| row["timed_ms"][2]["mean_ms"].as_f64().unwrap();
+    assert!(read_ms(&alone[1]) >= 100.0 && read_ms(&alone[0]) < 100.0, "{alone:?}");
 }

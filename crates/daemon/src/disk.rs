@@ -4,6 +4,7 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_mgmt::CsDiskChange;
 use namely_store::tier::{Status, Tier, TierError};
@@ -11,7 +12,7 @@ use namely_wire::NameRef;
 use namely_wire::mgmt::{Counter, CsDiskStatus};
 use parking_lot::Mutex;
 
-use crate::config::{Admission, CsDisk, Queue, check_budget};
+use crate::config::{Admission, CsDisk, Prototype, Queue, check_budget};
 use crate::dataplane::AllTimes;
 use crate::exit::{Exit, Failure};
 
@@ -19,8 +20,9 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) tier: Tier,
-    /// Whether who asks waits: see [`CsDisk::blocks`].
-    pub(crate) blocks: bool,
+    pub(crate) prototype: Prototype,
+    /// Packets that wait for a worker which waits for the disk.
+    pub(crate) waiting: AtomicU64,
     /// How long packets take, as workers time them.
     pub(crate) times: AllTimes,
     folder: String,
@@ -40,10 +42,10 @@ impl Disk {
         // For who has another working directory.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
         tracing::info!(folder, records, octets, engine, "the content store has a disk");
-        let blocks = config.blocks;
         Ok(Some(Arc::new(Disk {
             tier,
-            blocks,
+            prototype: config.prototype,
+            waiting: AtomicU64::new(0),
             times: AllTimes::default(),
             folder,
             queue: Mutex::new(config.queue),
@@ -110,7 +112,7 @@ impl namely_mgmt::CsDisk for Disk {
             admission: Admission::of(status.admission).to_string(),
             queue: self.queue.lock().to_string(),
             threshold: status.pending_threshold,
-            pending: status.pending,
+            pending: status.pending + self.waiting.load(Ordering::Relaxed),
             octets_max: status.octets_max,
             octets: status.octets,
             records: status.records,

@@ -26,6 +26,8 @@ pub enum Arm {
     C,
     /// As B, without the second-stage bypass.
     D,
+    /// A, whose routers mark by the threshold.
+    AEcn,
     /// B, whose routers mark by the threshold.
     BEcn,
     /// B, whose routers announce congestion and mark lazily.
@@ -33,9 +35,8 @@ pub enum Arm {
 }
 
 impl Arm {
-    /// All of them, as the paper lists them. A+ECN is the simulator's alone: what waits in front of
-    /// a router that waits for its disk lies in sockets, where no router counts it.
-    pub(super) const ALL: [Arm; 6] = [Arm::A, Arm::B, Arm::C, Arm::D, Arm::BEcn, Arm::BNbCc];
+    /// All of them, as the paper lists them.
+    pub(super) const ALL: [Arm; 7] = [Arm::A, Arm::B, Arm::C, Arm::D, Arm::AEcn, Arm::BEcn, Arm::BNbCc];
 
     /// Its name in the paper.
     pub(super) fn label(self) -> &'static str {
@@ -44,23 +45,26 @@ impl Arm {
             Arm::B => "B",
             Arm::C => "C",
             Arm::D => "D",
+            Arm::AEcn => "A+ECN",
             Arm::BEcn => "B+ECN",
             Arm::BNbCc => "B+NB-CC",
         }
     }
 
-    /// Whether the router waits for its disk: `namelyd` never does, so that this program hosts it.
+    /// Whether the router waits for its disk. What waits for the router then waits in a line of its
+    /// own, which counts for marks.
     pub(super) fn blocks(self) -> bool {
-        matches!(self, Arm::A | Arm::C)
+        matches!(self, Arm::A | Arm::C | Arm::AEcn)
     }
 
     /// Whether its consumer has a window; otherwise it asks at a rate.
     pub(super) fn has_window(self) -> bool {
-        matches!(self, Arm::BEcn | Arm::BNbCc)
+        matches!(self, Arm::AEcn | Arm::BEcn | Arm::BNbCc)
     }
 
-    fn bypasses(self) -> bool {
-        matches!(self, Arm::B | Arm::BEcn | Arm::BNbCc)
+    /// Whether anything happens at the threshold.
+    fn has_threshold(self) -> bool {
+        matches!(self, Arm::B | Arm::AEcn | Arm::BEcn | Arm::BNbCc)
     }
 }
 
@@ -103,32 +107,58 @@ fn hdd_per_s(slower: f64) -> u32 {
     (HDD_PER_S / slower).round().max(1.0) as u32
 }
 
+/// How Data is written to disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Writes {
+    /// Many at once, as namelyd does.
+    Grouped,
+    /// Each by a request of its own, as the paper's prototype does.
+    Alone,
+}
+
 /// One row of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Case {
     pub(super) arm: Arm,
     pub(super) threshold: usize,
     pub(super) threads: usize,
     pub(super) disk: Disk,
+    pub(super) writes: Writes,
+    /// So much later than it is done a router hears of a read, ms, before that is slowed. Who waits
+    /// for its disk hears at once.
+    pub(super) heard_late_ms: f64,
 }
 
 impl Case {
     /// The paper's defaults: the threshold of 64, an SSD.
     pub(super) fn new(arm: Arm) -> Self {
-        Case { arm, threshold: 64, threads: 4, disk: Disk::Ssd }
+        Case { arm, threshold: 64, threads: 4, disk: Disk::Ssd, writes: Writes::Grouped, heard_late_ms: 0.0 }
+    }
+
+    /// What of the paper's prototype `namelyd` has not: options of a router that this program hosts
+    /// in its place; none if there is nothing.
+    pub(super) fn prototype(&self, slower: f64) -> Option<Vec<String>> {
+        let late_us = (self.heard_late_ms * slower * 1e3).round() as u64;
+        let parts = [
+            self.arm.blocks().then(|| "--blocks".to_owned()),
+            (self.writes == Writes::Alone).then(|| "--writes-alone".to_owned()),
+            (late_us > 0 && !self.arm.blocks()).then(|| format!("--heard-late-us={late_us}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then_some(parts)
     }
 
     /// `[cs.disk]` of each router, without its folder; all takes `slower` times as long as the
     /// paper's.
     pub(super) fn config(&self, slower: f64) -> String {
-        let threshold = if self.arm.bypasses() { self.threshold } else { NO_THRESHOLD };
+        let threshold = if self.arm.has_threshold() { self.threshold } else { NO_THRESHOLD };
         let marking = match self.arm {
-            Arm::BEcn => "threshold",
+            Arm::AEcn | Arm::BEcn => "threshold",
             Arm::BNbCc => "lazy",
             _ => "never",
         };
         let announce_ms = if self.arm == Arm::BNbCc { ANNOUNCE_MS } else { 0 };
-        let filter = if self.arm == Arm::A { "none" } else { "cuckoo" };
+        let filter = if matches!(self.arm, Arm::A | Arm::AEcn) { "none" } else { "cuckoo" };
         format!(
             "octets_max = \"64MiB\"\nadmission = \"all\"\nread_ahead = false\nengine = \"threads\"\nthreads = {}\n\
              threshold = {threshold}\nmarking = \"{marking}\"\nannounce_ms = {announce_ms}\nfilter = \"{filter}\"\n{}",
@@ -170,7 +200,17 @@ mod tests {
             config(Arm::BNbCc).contains("announce_ms = 10") && config(Arm::BEcn).contains("\"threshold\"")
         );
         assert!(config(Arm::A).contains("\"774us\"") && config(Arm::B).contains("\"1547us\""));
+        assert!(config(Arm::AEcn).contains("threshold = 64") && config(Arm::AEcn).contains("\"threshold\""));
         let slow = Case { disk: Disk::Hdd, ..Case::new(Arm::B) };
         assert!(slow.config(4.0).contains("\"104/s\""), "{}", slow.config(4.0));
+    }
+
+    #[test]
+    fn a_router_is_hosted_where_namelyd_has_no_such_part() {
+        let prototype = |case: Case| case.prototype(4.0).map(|parts| parts.join(" "));
+        assert_eq!(prototype(Case::new(Arm::B)), None);
+        let as_paper = |arm| Case { writes: Writes::Alone, heard_late_ms: 12.5, ..Case::new(arm) };
+        assert_eq!(prototype(as_paper(Arm::B)).as_deref(), Some("--writes-alone --heard-late-us=50000"));
+        assert_eq!(prototype(as_paper(Arm::AEcn)).as_deref(), Some("--blocks --writes-alone"));
     }
 }

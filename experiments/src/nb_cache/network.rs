@@ -57,7 +57,7 @@ pub(super) struct Run {
     /// What each router's disk says at the end.
     pub(super) disks: Vec<CsDiskStatus>,
     /// What waited: times, ms, with the Interests that were due and that R1 had not taken, and the
-    /// requests that pended at R1 to R4.
+    /// requests that pended at R1 to R4, or the packets in their lines.
     pub(super) waiting: Vec<(f64, [u64; 5])>,
 }
 
@@ -99,8 +99,14 @@ pub(super) fn run(setting: Setting<'_>, case: Case, seed: u64, interrupt: &Inter
         outcome
     })?;
     let disks = (0..ROUTERS.len()).map(|router| lab.disk(router)).collect::<Result<_, Error>>()?;
-    let samples = samples.into_inner().unwrap_or_default();
-    Ok(Run { waiting: joined(samples), outcome, disks })
+    let waiting = joined(samples.into_inner().unwrap_or_default());
+    let mut outcome = outcome;
+    if case.arm.blocks() {
+        // Its socket takes all at once, and it has taken in what waits in its line no more.
+        let last = waiting.iter().rev().find(|(_, of)| of[1] > 0);
+        outcome.taken_ms = outcome.taken_ms.max(last.map_or(0.0, |(at_ms, _)| *at_ms));
+    }
+    Ok(Run { waiting, outcome, disks })
 }
 
 /// What was seen at a time, ms, of one of the five.
@@ -169,10 +175,11 @@ impl<'a> Lab<'a> {
             fs::write(&file, config).map_err(|e| Error::environment("cannot write a configuration", e))?;
             let mut command = command(Path::new("ip"), dir);
             command.args(["netns", "exec", lab.net.name(name)]);
-            match case.arm.blocks() {
-                true => command.arg(&own).arg("nb-cache-router").arg("--config").arg(&file),
-                false => command.arg(namelyd.path()).arg("--config").arg(&file),
+            match case.prototype(setting.slower) {
+                Some(parts) => command.arg(&own).arg("nb-cache-router").args(parts),
+                None => command.arg(namelyd.path()),
             };
+            command.arg("--config").arg(&file);
             let process = Process::start(&format!("router {name}"), command, dir, None)?;
             if let Some(per_s) = case.throttled_per_s(setting.slower) {
                 let throttle = Throttle::new(name, dir, per_s)?;

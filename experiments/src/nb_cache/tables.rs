@@ -8,9 +8,10 @@ use super::network::Run;
 use crate::statistics;
 
 /// Round trip, ms, and throughput, thousands a second, of the paper's cases.
-const PAPERS: [(Arm, &str, &str); 4] = [
+const PAPERS: [(Arm, &str, &str); 5] = [
     (Arm::A, "3754.5", "4.56"),
     (Arm::B, "1122.5", "10.51"),
+    (Arm::AEcn, "86.23", "-"),
     (Arm::BEcn, "107.82", "-"),
     (Arm::BNbCc, "125.48", "-"),
 ];
@@ -220,6 +221,7 @@ pub(super) fn value(table: Table, case: Case, run: &Run) -> Value {
         "threads": case.threads, "disk": case.disk.label(), "data": run.outcome.rtts_ms.len(), "rtt_ms": rtt_ms(run),
         "rtt_p99_ms": rtt_p99_ms(run), "kpps": kpps(run), "window": run.outcome.window, "marked": run.outcome.marked,
         "refused": run.outcome.refused, "lost": run.outcome.lost, "taken_ms": run.outcome.taken_ms,
+        "disk_writes": each("disk_writes"), "disk_reads": each("disk_reads"),
         "timed_ms": PATHS.map(|(path, label, ..)| {
             let of = |suffix: &str| run.disks.first().map_or(0, |disk| disk.count(&format!("{label}{suffix}")));
             json!({"path": path, "timed": of(""), "mean_ms": of("_ns") as f64 / of("").max(1) as f64 / 1e6})

@@ -202,10 +202,21 @@ pub struct CsDisk {
     /// each.
     #[serde(deserialize_with = "slow")]
     pub slow: Slowness,
-    /// For experiments, and only for programs that host a router: the worker that asks the disk
-    /// waits for it. No file and no flag says so; `namelyd` never does.
+    /// For experiments, and only for programs that host a router. No file and no flag says so.
     #[serde(skip)]
+    pub prototype: Prototype,
+}
+
+/// What a disk does as that of NB-Cache's prototype did, and as none should: experiments compare
+/// with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prototype {
+    /// The worker that asks the disk waits for it.
     pub blocks: bool,
+    /// Each Data is written by a request of its own.
+    pub writes_alone: bool,
+    /// So much later than it is done a worker hears of a read.
+    pub heard_late: Duration,
 }
 
 impl Default for CsDisk {
@@ -223,7 +234,7 @@ impl Default for CsDisk {
             threads: 4,
             filter: Filter::default(),
             slow: Slowness::default(),
-            blocks: false,
+            prototype: Prototype::default(),
         }
     }
 }
@@ -240,7 +251,7 @@ impl CsDisk {
             admission: self.admission.of_tier(),
             pending_threshold: self.threshold,
             engine: match self.engine {
-                _ if self.blocks => EngineKind::Inline,
+                _ if self.prototype.blocks => EngineKind::Inline,
                 Engine::Auto => EngineKind::Auto,
                 Engine::Uring => EngineKind::Uring,
                 Engine::Threads => EngineKind::Threads(self.threads),
@@ -253,6 +264,7 @@ impl CsDisk {
             },
             read_ahead: self.read_ahead,
             slowness: self.slow,
+            writes_alone: self.prototype.writes_alone,
             ..Options::new(self.octets_max)
         }
     }

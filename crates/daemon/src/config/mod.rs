@@ -28,7 +28,7 @@ use serde::Deserialize;
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
 pub(crate) use cs::check_budget;
-pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Queue};
+pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Prototype, Queue};
 pub use discovery::{AcceptRule, Discovery};
 pub(crate) use faces::default_socket;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};

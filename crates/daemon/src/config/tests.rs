@@ -401,7 +401,8 @@ fn a_disk_that_is_slowed_for_an_experiment_has_a_rate_or_a_time_for_each_request
         assert_eq!(slow(text).unwrap().delay, Duration::from_micros(micros), "{text}");
     }
     assert!(["0us", "10001ms", "4s"].iter().all(|text| slow(text).is_err()));
-    assert!(!parse("[cs.disk]\n").unwrap().cs.disk.blocks && parse("[cs.disk]\nblocks = true\n").is_err());
+    assert_eq!(parse("[cs.disk]\n").unwrap().cs.disk.prototype, Prototype::default());
+    assert!(parse("[cs.disk]\nblocks = true\n").is_err() && parse("[cs.disk.prototype]\n").is_err());
     assert_eq!(parse("[cs.disk]\nthreads = 64\n").unwrap().cs.disk.threads, 64);
     assert!(parse("[cs.disk]\nthreads = 0\n").unwrap_err().contains("1 to 64"));
 }

@@ -1,9 +1,10 @@
 //! The content store's disk as a worker has it: what the forwarder asks goes to the store, and what
 //! the store has read comes back here. No worker of `namelyd` waits for it; one of an experiment
-//! that hosts a router can ([`CsDisk::blocks`](crate::config::CsDisk::blocks)).
+//! that hosts a router can ([`Prototype`](crate::config::Prototype)).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use namely_forwarder::{
@@ -14,6 +15,7 @@ use namely_host::{Waker, clock};
 use namely_store::tier::{self, Asked, Below, Bypass, Caller, Outcome, ReadId, StoredData, Written};
 use namely_wire::{DataView, NameRef};
 
+use super::line::Line;
 use super::times::{Path, TIMED_NS, Times};
 use super::{Core, Packet};
 use crate::disk::Disk;
@@ -31,13 +33,74 @@ pub(super) struct DiskPort {
     reading: HashMap<u64, u64>,
     /// From then on a batch is timed again, ns.
     timed_from_ns: u64,
+    /// What waits for a worker that waits for the disk.
+    pub(super) line: Option<Line>,
+    /// Whether it has waited since it was last asked.
+    has_waited: bool,
+    /// Reads that are over and are not told of yet, with when they are.
+    late: VecDeque<(u64, tier::Completion)>,
 }
 
 impl DiskPort {
     /// `waker` makes the worker call [`DiskPort::completed`].
     pub(super) fn new(disk: Arc<Disk>, waker: Waker) -> Self {
         let (caller, times) = (disk.tier.caller_of(waker), disk.times.add());
-        DiskPort { caller, disk, times, reading: HashMap::new(), timed_from_ns: 0 }
+        let line = disk.prototype.blocks.then(Line::default);
+        DiskPort {
+            caller,
+            disk,
+            times,
+            reading: HashMap::new(),
+            timed_from_ns: 0,
+            line,
+            has_waited: false,
+            late: VecDeque::new(),
+        }
+    }
+
+    /// Whether the disk has as much to do as the threshold says: what pends at it or, where the
+    /// worker waits for it, what waits for the worker.
+    fn is_busy(&self) -> bool {
+        match &self.line {
+            None => self.caller.is_busy(),
+            Some(line) => line.len() >= self.disk.tier.pending_threshold(),
+        }
+    }
+
+    /// Tells who looks at the disk how much waits in the line.
+    pub(super) fn show_line(&self) {
+        let waiting = self.line.as_ref().map_or(0, Line::len);
+        self.disk.waiting.store(waiting as u64, Ordering::Relaxed);
+    }
+
+    /// Does what the disk is to do, and waits for it, in a router that waits.
+    fn wait(&mut self) {
+        if self.line.is_some() {
+            self.disk.tier.turn();
+            self.has_waited = true;
+        }
+    }
+
+    /// Whether the worker has waited for the disk since this was last asked.
+    pub(super) fn take_has_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
+    }
+
+    /// When a read is told of that is over, if there is one.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.late.front().map(|(due_ns, _)| *due_ns)
+    }
+
+    /// The next read that is over, and told of.
+    fn next_completed(&mut self, now_ns: u64) -> Option<tier::Completion> {
+        let late_ns = self.disk.prototype.heard_late.as_nanos() as u64;
+        if late_ns == 0 {
+            return self.caller.completed();
+        }
+        while let Some(read) = self.caller.completed() {
+            self.late.push_back((now_ns + late_ns, read));
+        }
+        self.late.pop_front_if(|(due_ns, _)| *due_ns <= now_ns).map(|(_, read)| read)
     }
 
     /// When the batch began that is about to be forwarded, if it is one that is timed.
@@ -51,12 +114,12 @@ impl DiskPort {
 
     /// A read that is over, for [`namely_forwarder::Forwarder::tier_completed`].
     pub(super) fn completed(&mut self, now_ns: u64) -> Option<(Ticket, Completion<Packet>)> {
-        let read = self.caller.completed()?;
+        let read = self.next_completed(now_ns)?;
         if let (Some(begun_ns), Outcome::Found(_)) = (self.reading.remove(&read.id.0), &read.outcome) {
             self.times.record(Path::Disk, now_ns.saturating_sub(begun_ns));
         }
         let completion = match read.outcome {
-            Outcome::Found(data) => found(&data, now_ns, self.caller.is_busy()),
+            Outcome::Found(data) => found(&data, now_ns, self.is_busy()),
             Outcome::Absent => Completion::Absent,
             Outcome::Failed => Completion::Failed,
         };
@@ -66,19 +129,21 @@ impl DiskPort {
     fn read(&mut self, wanted: &Wanted<'_>, holder: Holder, now_ns: u64) -> TierAnswer {
         let fresh_at_ms = wanted.must_be_fresh.then(clock::unix_ms);
         let bypass = if wanted.may_bypass { Bypass::Possible } else { Bypass::Impossible };
+        let below = if wanted.can_be_prefix { Below::Wanted } else { Below::Unwanted };
         let id = ReadId(wanted.ticket.to_bits());
         let asked = self.caller.read_for(holder, id, (wanted.name, below), fresh_at_ms, bypass);
         match asked {
             Asked::Absent => TierAnswer::Absent,
             Asked::Busy => TierAnswer::Busy,
             Asked::Reading => {
+                self.wait();
                 self.reading.insert(id.0, now_ns);
                 TierAnswer::Reading
             }
         }
     }
 
-    fn write(&self, leaving: &Leaving<Packet>, now_ns: u64) -> TierWrite {
+    fn write(&mut self, leaving: &Leaving<Packet>, now_ns: u64) -> TierWrite {
         let Ok(data) = DataView::parse(&leaving.packet) else { return TierWrite::Refused };
         if !self.disk.tier.admits(data.name, leaving.was_asked_for) {
             return TierWrite::Refused;
@@ -86,8 +151,8 @@ impl DiskPort {
         let fresh_ms = leaving.fresh_until_ns.saturating_sub(now_ns) / MS_NS;
         let expires_ms = clock::unix_ms().saturating_add(fresh_ms);
         let written = self.caller.write(data.name, &leaving.packet, expires_ms);
-        if self.disk.blocks {
-            self.disk.tier.turn();
+        if written != Written::Known {
+            self.wait();
         }
         match written {
             Written::Taken => TierWrite::Taken,
@@ -121,12 +186,13 @@ pub(super) struct WithDisk<'a, S> {
     now_ns: u64,
     /// When the packet began that is being forwarded, if it is timed.
     pub(super) timed_ns: Option<u64>,
+    /// Whether that one is over, so that the next one begins then.
+    is_over: bool,
     /// The path that it takes and that ends when it is sent.
     path: Option<Path>,
 }
 
 impl<'a, S> WithDisk<'a, S> {
-        let below = if wanted.can_be_prefix { Below::Wanted } else { Below::Unwanted };
     pub(super) fn new(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
         WithDisk { sink, disk, now_ns, timed_ns: None, is_over: true, path: None }
     }
@@ -165,6 +231,17 @@ impl<S: Output<Packet> + Holders> Output<Packet> for WithDisk<'_, S> {
         self.sink.learned(learned);
     }
 
+    /// What came before may have been sent nowhere: its path is not this one's.
+    #[inline]
+    fn packet_begins(&mut self) {
+        if let Some(begun_ns) = &mut self.timed_ns {
+            self.path = None;
+            if !std::mem::take(&mut self.is_over) {
+                *begun_ns = clock::monotonic_ns();
+            }
+        }
+    }
+
     fn answers_from_memory(&mut self) {
         self.path = Some(Path::Memory);
     }
@@ -184,13 +261,11 @@ impl<S: Output<Packet> + Holders> Output<Packet> for WithDisk<'_, S> {
         if let (Some(begun_ns), TierAnswer::Reading) = (self.timed_ns, answer) {
             self.end_packet(begun_ns, Some(Path::Issue));
         }
-    /// Whether that one is over, so that the next one begins then.
-    is_over: bool,
         answer
     }
 
     fn tier_is_busy(&self) -> bool {
-        self.disk.caller.is_busy()
+        self.disk.is_busy()
     }
 
     fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
@@ -229,17 +304,6 @@ pub(crate) fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
         match core.cs_spill(SPILLED_AT_ONCE, &mut out) {
             0 => break,
             gone => spilled += gone,
-    /// What came before may have been sent nowhere: its path is not this one's.
-    #[inline]
-    fn packet_begins(&mut self) {
-        if let Some(begun_ns) = &mut self.timed_ns {
-            self.path = None;
-            if !std::mem::take(&mut self.is_over) {
-                *begun_ns = clock::monotonic_ns();
-            }
-        }
-    }
-
         }
         if let Err(error) = disk.tier.sync() {
             return tracing::warn!("what is in memory does not get to the disk: {error}");

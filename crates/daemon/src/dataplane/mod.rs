@@ -17,6 +17,7 @@ mod data_plane;
 mod disk;
 mod dispatcher;
 mod inbox;
+mod line;
 mod listen;
 mod offers;
 mod options;

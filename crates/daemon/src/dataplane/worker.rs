@@ -17,6 +17,7 @@ use super::command::{Command, Reply};
 use super::disk::{DiskPort, Holders, WithDisk};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
+use super::line;
 use super::shared::{DataPlaneShared, Port};
 use super::{ListenError, ListenSpec, Packet, packet};
 
@@ -53,6 +54,8 @@ pub(super) struct Worker {
     share_ns: u64,
     /// The content store's disk, where it has one.
     disk: Option<DiskPort>,
+    /// Whether some packets go elsewhere than to the forwarder at once.
+    is_diverted: bool,
 }
 
 struct Connecting {
@@ -118,6 +121,7 @@ impl Worker {
     pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
         Worker {
             connecting: Vec::new(),
+            is_diverted: dispatcher.is_on() || disk.as_ref().is_some_and(|disk| disk.line.is_some()),
             ports: Ports::new(shared.clone()),
             shared,
             dispatcher,
@@ -137,6 +141,44 @@ impl Worker {
     fn dispatched_to(&mut self, face: FaceId, packet: &Packet) -> Option<usize> {
         let is_dispatched = self.ports.get(face).is_some_and(|port| port.is_dispatched());
         if is_dispatched { self.dispatcher.choose(packet) } else { None }
+    }
+
+    /// Takes a packet where some go to another worker, or wait for this one.
+    fn divert(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        if self.dispatcher.is_on()
+            && let Some(worker) = self.dispatched_to(face, &received.packet)
+        {
+            let ports = &mut self.ports;
+            let packet = (face, received);
+            self.dispatcher.add(&self.shared.queues, worker, packet, &mut |face| ports.drop_one(face));
+            return;
+        }
+        let line = self.disk.as_mut().and_then(|disk| disk.line.as_mut());
+        match line.filter(|_| !line::is_of_management(&received.packet)) {
+            None => self.forward(io, face, received),
+            Some(line) => {
+                if let Some((face, _)) = line.put((face, received)) {
+                    self.ports.drop_one(face);
+                }
+            }
+        }
+    }
+
+    /// Forwards what waits for a worker that waits for its disk, until it has waited: then sockets
+    /// have their turn, and what was read is sent. Returns true if more waits.
+    fn forward_line(&mut self, io: &mut Io) -> bool {
+        for _ in 0..line::TAKEN_PER_TURN {
+            let next = self.disk.as_mut().and_then(|disk| disk.line.as_mut()?.take());
+            let Some((face, received)) = next else { break };
+            self.forward(io, face, received);
+            self.forward_batch(io);
+            if self.disk.as_mut().is_some_and(DiskPort::take_has_waited) {
+                break;
+            }
+        }
+        let Some(disk) = &self.disk else { return false };
+        disk.show_line();
+        disk.line.as_ref().is_some_and(|line| line.len() > 0)
     }
 
     /// Hands over what was dispatched in this turn, and forwards what others have dispatched here.
@@ -371,13 +413,8 @@ impl Handler for Worker {
     #[inline]
     fn packet(&mut self, io: &mut Io, face: FaceTag, headers: LpHeaders, packet: Packet) {
         let (face, received) = (FaceId(face.0), Received { packet, headers });
-        if self.dispatcher.is_on()
-            && let Some(worker) = self.dispatched_to(face, &received.packet)
-        {
-            let ports = &mut self.ports;
-            let packet = (face, received);
-            self.dispatcher.add(&self.shared.queues, worker, packet, &mut |face| ports.drop_one(face));
-            return;
+        if self.is_diverted {
+            return self.divert(io, face, received);
         }
         self.forward(io, face, received);
     }
@@ -414,15 +451,19 @@ impl Handler for Worker {
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
         self.ports.sweep(io.closed());
-        let is_more = self.forward_dispatched(io);
+        let mut is_more = self.forward_dispatched(io);
         self.forward_batch(io);
+        if self.is_diverted {
+            is_more |= self.forward_line(io);
+        }
         self.complete_reads(io);
         self.expire(io);
         if self.share_ns <= io.now_ns() {
             self.share_ns = io.now_ns().saturating_add(SHARE_PAUSE_NS);
             packet::share_spares();
         }
-        if is_more { Some(0) } else { self.expire_due_ns }
+        let read_due_ns = self.disk.as_ref().and_then(DiskPort::due_ns);
+        if is_more { Some(0) } else { self.expire_due_ns.into_iter().chain(read_due_ns).min() }
     }
 }
 

@@ -40,6 +40,7 @@ struct Filling {
 #[derive(Debug)]
 pub(crate) struct Log {
     group_octets: usize,
+    groups_max: usize,
     filling: Option<Filling>,
     /// Segments to go on in.
     next: Option<Arc<Segment>>,
@@ -54,9 +55,10 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn new(group_octets: u64) -> Self {
+    pub(crate) fn new(group_octets: u64, groups_max: usize) -> Self {
         Log {
             group_octets: group_octets as usize,
+            groups_max,
             filling: None,
             next: None,
             leaves_room: false,
@@ -125,7 +127,7 @@ impl Log {
         if self.filling.as_ref().is_none_or(|filling| filling.used == 0) {
             return Some(());
         }
-        if self.groups.len() >= GROUPS_MAX {
+        if self.groups.len() >= self.groups_max {
             return None;
         }
         let Filling { segment, start, used, mut buffer, records, .. } = self.filling.take()?;
@@ -271,7 +273,7 @@ mod tests {
         let path = folder.path().join("segment");
         let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
         let segment = Arc::new(Segment::new(1, 0, file, 64 << 10, false));
-        let mut log = Log::new(16 << 10);
+        let mut log = Log::new(16 << 10, GROUPS_MAX);
         log.offer_segment(segment.clone(), true);
         let expires = (0, Expiry::new(0, 0));
         let taken = (0..100).take_while(|_| log.append(1, &[7; 4000], expires).is_some()).count();
@@ -288,7 +290,7 @@ mod tests {
         let path = folder.path().join("segment");
         let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
         let segment = Arc::new(Segment::new(1, 0, file, 1 << 20, false));
-        let mut log = Log::new(16 << 10);
+        let mut log = Log::new(16 << 10, GROUPS_MAX);
         let append = |log: &mut Log| log.append(1, &[7; 8000], (0, Expiry::new(0, 0)));
         assert!(append(&mut log).is_none() && log.wants_segment());
         log.offer_segment(segment.clone(), false);

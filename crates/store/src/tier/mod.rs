@@ -194,7 +194,7 @@ impl Tier {
             index: Index::new(options.filter, options.records_max() / 4),
             above: Above::new(options.names_above()),
             segments: RwLock::default(),
-            log: Mutex::new(Log::new(options.group_octets())),
+            log: Mutex::new(Log::new(options.group_octets(), options.groups_max())),
             queue: Queue::new(options.fairness, options.slowness, waker),
             ahead: Ahead::new(),
             pool: Arc::default(),
@@ -307,6 +307,11 @@ impl Tier {
         };
         shared.counters.fill(&mut status);
         status
+    }
+
+    /// Requests that pend from which on there is a bypass.
+    pub fn pending_threshold(&self) -> usize {
+        self.shared.threshold.load(Ordering::Relaxed)
     }
 
     /// Requests that pend from which on there is a bypass; 0: always.

@@ -7,6 +7,7 @@ use super::admission::{Admission, OCTETS_A_GHOST};
 use super::error::TierError;
 use super::filter::FilterKind;
 use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
+use super::record::RECORD_OCTETS_MAX;
 
 /// Requests that pend from which on Interests and Data pass by the disk where they can.
 pub const PENDING_THRESHOLD: usize = 64;
@@ -106,6 +107,8 @@ pub struct Options {
     pub rest: Duration,
     /// Makes the disk slower.
     pub slowness: Slowness,
+    /// Each Data is written by a request of its own, not with others: to compare with.
+    pub writes_alone: bool,
 }
 
 impl Options {
@@ -124,6 +127,7 @@ impl Options {
             sync_interval: Duration::from_secs(5),
             rest: Duration::from_secs(10),
             slowness: Slowness::default(),
+            writes_alone: false,
         }
     }
 
@@ -146,12 +150,25 @@ impl Options {
     }
 
     pub(crate) fn group_octets(&self) -> u64 {
+        if self.writes_alone {
+            return (RECORD_OCTETS_MAX as u64).next_multiple_of(BLOCK_OCTETS);
+        }
         (self.segment_octets() / 4).min(GROUP_OCTETS) / BLOCK_OCTETS * BLOCK_OCTETS
+    }
+
+    /// Groups that wait to be written at most.
+    pub(crate) fn groups_max(&self) -> usize {
+        if self.writes_alone { self.pending_max } else { GROUPS_MAX }
     }
 
     /// Names that are remembered of what left the memory and was not written.
     pub(crate) fn ghosts(&self) -> usize {
         usize::try_from(self.octets_max / OCTETS_A_GHOST).unwrap_or(usize::MAX)
+    }
+
+    /// Names above others that are known.
+    pub(crate) fn names_above(&self) -> usize {
+        usize::try_from(self.octets_max / OCTETS_A_NAME).unwrap_or(usize::MAX)
     }
 
     /// Maximum number of records: their index takes no more than a thirty-second of the disk.
@@ -166,11 +183,6 @@ mod tests {
 
     #[test]
     fn a_budget_at_the_limits_is_taken_and_one_octet_past_them_refused() {
-    /// Names above others that are known.
-    pub(crate) fn names_above(&self) -> usize {
-        usize::try_from(self.octets_max / OCTETS_A_NAME).unwrap_or(usize::MAX)
-    }
-
         for octets in [OCTETS_MIN, OCTETS_MAX] {
             assert!(Options::new(octets).check().is_ok());
         }

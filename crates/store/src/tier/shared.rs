@@ -343,6 +343,9 @@ impl Shared {
             if let Some(segment) = log.filled() {
                 self.enter_heads(segment, name, hash);
             }
+            if self.options.writes_alone {
+                let _ = log.end_group();
+            }
         }
         let wakes = place.is_none() || log.groups() > groups || log.wants_segment();
         drop(log);
