@@ -124,14 +124,42 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn deliver(&self, id: ReadId, outcome: Outcome) {
+    /// Puts a completion in; whoever waits for it is woken by `bells`.
+    pub(crate) fn deliver(self: &Arc<Self>, id: ReadId, outcome: Outcome, bells: &mut Bells) {
         let mut completions = self.completions.lock();
         completions.push_back(Completion { id, outcome });
         let is_first = completions.len() == 1;
         drop(completions);
         if is_first {
-            self.waker.wake();
+            bells.add(self);
         }
+    }
+}
+
+/// Who has completions and is to be woken: once for all that are done together, when this is
+/// dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Bells {
+    first: Option<Arc<Inbox>>,
+    /// Others than the first, who are few: workers.
+    more: Vec<Arc<Inbox>>,
+}
+
+impl Bells {
+    fn add(&mut self, inbox: &Arc<Inbox>) {
+        if self.first.iter().chain(&self.more).any(|known| Arc::ptr_eq(known, inbox)) {
+            return;
+        }
+        match &self.first {
+            None => self.first = Some(inbox.clone()),
+            Some(_) => self.more.push(inbox.clone()),
+        }
+    }
+}
+
+impl Drop for Bells {
+    fn drop(&mut self) {
+        self.first.iter().chain(&self.more).for_each(|inbox| inbox.waker.wake());
     }
 }
 

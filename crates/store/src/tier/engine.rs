@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use super::caller::Bells;
 use super::queue::Job;
 use super::ring::{DEPTH, Ring};
 use super::shared::{For, Shared};
@@ -15,7 +16,7 @@ pub(crate) fn serve_one(shared: &Shared) -> bool {
     let due = shared.queue.due(&job);
     let result = job.run();
     wait_until(due);
-    shared.finish(job, result);
+    shared.finish(job, result, &mut Bells::default());
     true
 }
 
@@ -29,7 +30,7 @@ fn serve(shared: &Shared) {
         let due = shared.queue.due(&job);
         let result = job.run();
         wait_until(due);
-        shared.finish(job, result);
+        shared.finish(job, result, &mut Bells::default());
     }
 }
 
@@ -73,7 +74,7 @@ fn serve_ring(shared: &Shared, mut ring: Ring<For>) {
             }
             if let Err(mut job) = ring.push(job) {
                 let result = job.run();
-                shared.finish(job, result);
+                shared.finish(job, result, &mut Bells::default());
             }
         }
         if ring.in_flight() + late.len() == 0 && shared.queue.is_closed() && shared.queue.pending() == 0 {
@@ -84,11 +85,13 @@ fn serve_ring(shared: &Shared, mut ring: Ring<For>) {
         }
         let first = late.iter().map(|(at, ..)| *at).min();
         let time = first.map(|at| at.saturating_duration_since(Instant::now()));
+        // Whoever waits for several of what is done is woken once.
+        let mut bells = Bells::default();
         let waited = ring.wait(time, |job, result| {
             let at = due.iter().position(|(of, _)| *of == key(&job)).map(|at| due.swap_remove(at).1);
             match at.filter(|at| *at > Instant::now()) {
                 Some(at) => late.push((at, job, result)),
-                None => shared.finish(job, result),
+                None => shared.finish(job, result, &mut bells),
             }
         });
         match waited {
@@ -98,13 +101,14 @@ fn serve_ring(shared: &Shared, mut ring: Ring<For>) {
                 // What the ring has is given up with it; threads go on.
                 tracing::warn!(%error, "io_uring failed: the disk is served without it");
                 drop(ring);
-                late.into_iter().for_each(|(_, job, result)| shared.finish(job, result));
+                late.into_iter().for_each(|(_, job, result)| shared.finish(job, result, &mut bells));
+                drop(bells);
                 return serve(shared);
             }
         }
         let now = Instant::now();
         for (_, job, result) in late.extract_if(.., |(at, ..)| *at <= now) {
-            shared.finish(job, result);
+            shared.finish(job, result, &mut bells);
         }
     }
 }

@@ -58,7 +58,8 @@
 //!
 //! segment-<number>.index
 //! 0                       16           24           32            36
-//! | "namely-seg-idx-2" (16) | number (8) | octets (8) | entries (4) | entry | ... | head | ... | BLAKE3 (32)
+//! | "namely-seg-idx-2" (16) | number (8) | octets (8) | entries (4) | entry | ... | head | ...
+//! | BLAKE3 (32)
 //!
 //! entry
 //! 0          8            12          16            24

@@ -14,7 +14,7 @@ use super::above::{Above, Head, heads};
 use super::admission::Gate;
 use super::ahead::{Ahead, PART_OCTETS, PartKey, Way, extent};
 use super::buffer::{Buffer, Pool, blocks};
-use super::caller::{Asked, Below, Bypass, Inbox, Outcome, ReadId, StoredData};
+use super::caller::{Asked, Bells, Below, Bypass, Inbox, Outcome, ReadId, StoredData};
 use super::erasing::Erased;
 use super::error::TierError;
 use super::index::{Index, Look};
@@ -206,7 +206,8 @@ impl Shared {
                 self.counters.hits_memory.add(1);
                 let data =
                     self.data_unchecked(Arc::new(buffer), 0).filter(|data| self.is_wanted(data, &reader));
-                self.deliver(&segment, &reader, data.map_or(Outcome::Absent, Outcome::Found));
+                let outcome = data.map_or(Outcome::Absent, Outcome::Found);
+                self.deliver(&segment, &reader, outcome, &mut Bells::default());
                 return Asked::Reading;
             }
         }
@@ -222,7 +223,8 @@ impl Shared {
         let (reader, (offset, octets)) = match self.way_ahead(&segment, reader) {
             Way::There(reader, part) => {
                 self.counters.hits_memory.add(1);
-                self.finish_read(&segment, (place.offset() / PART_OCTETS * PART_OCTETS, &part), &reader);
+                let offset = place.offset() / PART_OCTETS * PART_OCTETS;
+                self.finish_read(&segment, (offset, &part), &reader, &mut Bells::default());
                 return Asked::Reading;
             }
             Way::Waits => return Asked::Reading,
@@ -278,7 +280,7 @@ impl Shared {
     }
 
     /// Gives a reader what it waited for, or nothing if that was erased.
-    fn deliver(&self, segment: &Segment, reader: &Reader, outcome: Outcome) {
+    fn deliver(&self, segment: &Segment, reader: &Reader, outcome: Outcome, bells: &mut Bells) {
         let is_erased = |data: &StoredData| {
             let erased = self.erased.read();
             if erased.iter().all(|erased| erased.is_done) {
@@ -301,7 +303,7 @@ impl Shared {
         let is_found = matches!(outcome, Outcome::Found(_));
         let count = if is_found { &self.counters.hits } else { &self.counters.misses };
         count.add(1);
-        reader.inbox.deliver(reader.id, outcome);
+        reader.inbox.deliver(reader.id, outcome, bells);
     }
 
     /// Whether as many requests pend as the threshold says.
@@ -378,14 +380,14 @@ impl Shared {
         }
     }
 
-    /// A request was done, as `result` says.
-    pub(crate) fn finish(&self, job: Job<For>, result: io::Result<()>) {
+    /// A request was done, as `result` says. Who waits for it is woken by `bells`.
+    pub(crate) fn finish(&self, job: Job<For>, result: io::Result<()>, bells: &mut Bells) {
         match job {
             Job::Read { segment, offset, buffer, reader, holder } => {
                 self.counters.disk_reads.add(1);
                 // Before anybody is told: who has the completion finds nothing pending.
                 self.queue.done(Some(holder));
-                self.finish_reads(&segment, (offset, Arc::new(buffer)), reader, result);
+                self.finish_reads(&segment, (offset, Arc::new(buffer)), reader, (result, bells));
             }
             Job::Write(writing) => {
                 self.counters.disk_writes.add(1);
@@ -403,7 +405,7 @@ impl Shared {
         segment: &Segment,
         (offset, octets): (u64, Arc<Buffer>),
         readers: For,
-        result: io::Result<()>,
+        (result, bells): (io::Result<()>, &mut Bells),
     ) {
         let readers = match readers {
             For::One(reader) => vec![reader],
@@ -413,25 +415,31 @@ impl Shared {
             self.counters.read_errors.add(1);
             for reader in &readers {
                 self.index.remove(reader.hash, reader.place);
-                self.deliver(segment, reader, Outcome::Failed);
+                self.deliver(segment, reader, Outcome::Failed, bells);
             }
             self.note_fault(TierError::new(&self.folder, error), false);
             return;
         }
         for reader in &readers {
-            self.finish_read(segment, (offset, &octets), reader);
+            self.finish_read(segment, (offset, &octets), reader, bells);
         }
     }
 
     /// Gives a reader its record of what was read from `offset` on.
-    fn finish_read(&self, segment: &Segment, (offset, octets): (u64, &Arc<Buffer>), reader: &Reader) {
+    fn finish_read(
+        &self,
+        segment: &Segment,
+        (offset, octets): (u64, &Arc<Buffer>),
+        reader: &Reader,
+        bells: &mut Bells,
+    ) {
         let data = self.data(octets, (reader.place.offset() - offset) as usize);
         if data.is_none() {
             self.counters.damaged.add(1);
             self.index.remove(reader.hash, reader.place);
         }
         let wanted = data.filter(|data| self.is_wanted(data, reader));
-        self.deliver(segment, reader, wanted.map_or(Outcome::Absent, Outcome::Found));
+        self.deliver(segment, reader, wanted.map_or(Outcome::Absent, Outcome::Found), bells);
     }
 
     fn finish_write(&self, number: u64, result: io::Result<()>) {
