@@ -9,8 +9,8 @@ use namely_interop::{World, find_router, namespaces, programs, run_testbed};
 use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
-/// a, with a disk, asks m, which is somebody else's router ([`NDND`], [`NFD`]), which asks c, whose disk is slow. `c` also has what
-/// produces: so there is a way around its disk.
+/// a, with a disk, asks m, which is somebody else's router ([`NDND`], [`NFD`]), which asks c, whose
+/// disk is slow. `c` also has what produces: so there is a way around its disk.
 const TESTBED: &str = r#"
 [testbed]
 name = "mixed"
@@ -174,7 +174,8 @@ fn carries_everything_and_minds_no_announcement(middle: &str, tools: &[PathBuf])
     let (before, after) = (lines(results.join("a/before")), lines(results.join("a/after")));
     assert!(disk(&after[0], "hits") > disk(&before[0], "hits"), "the nearest copy: {before:?} {after:?}");
     assert_eq!((disk(&after[0], "bypassed_reads"), disk(&after[0], "bypassed_writes")), (0, 0));
-    // c's disk was passed by, and the router before it was told; nothing that it carried was lost for that.
+    // c's disk was passed by, and the router before it was told; nothing that it carried was lost
+    // for that.
     let c = lines(results.join("c/cs.json"));
     assert!(disk(&c[0], "bypassed_reads") > 0, "{c:?}");
     let load = lines(results.join("a/load.jsonl"));
