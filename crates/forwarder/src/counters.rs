@@ -1,7 +1,7 @@
 //! What is counted: packets by kind, per face and in all, and every drop by its reason.
 
+use crate::sync::plain::{AtomicU64, Ordering};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::tier::TierCounts;
 

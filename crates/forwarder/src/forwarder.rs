@@ -1,7 +1,7 @@
 //! The forwarder: its tables and its two driving calls.
 
+use crate::sync::plain::{AtomicU64, Ordering};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{PACKET_OCTETS_MAX, types};

@@ -1,8 +1,8 @@
 //! The regions that this router is in: few names, which Interests with a forwarding hint are
 //! compared with.
 
+use crate::sync::plain::{AtomicBool, Ordering::Relaxed};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{Name, NameRef};

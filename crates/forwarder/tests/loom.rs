@@ -1,6 +1,6 @@
 //! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face
 //! table, with at most five preemptions, of two threads that meet at one name; and at the version
-//! of FIB, BPT and strategy choice. Not part of the ordinary tests:
+//! of FIB, BPT and strategy choice, and at the 64-bit atomics of processors that have none. Not part of the ordinary tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
@@ -16,14 +16,18 @@ use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 use lock::LoomLock;
 
-/// What the source of the version, which is taken in as it is, calls so.
+/// What the sources of the version and of the wide atomics, which are taken in as they are, call so.
 mod sync {
     pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 }
 
 #[path = "../src/prefix_table/version.rs"]
 mod version;
+
+#[allow(dead_code)]
+#[path = "../src/sync/wide.rs"]
+mod wide;
 
 type Packet = Arc<[u8]>;
 type Fw = Forwarder<Packet, LoomLock>;
@@ -289,6 +293,40 @@ fn what_is_read_under_a_version_is_of_one_moment() {
         let [one, other] = version.read(&control, || [words[0].load(Relaxed), words[1].load(Relaxed)]);
         assert_eq!(one, other);
         writer.join().unwrap();
+    });
+    let runs = runs.load(Ordering::Relaxed);
+    assert!(runs >= ORDERS_MIN, "{runs} orders are not all there are");
+    println!("{runs} orders");
+}
+
+/// A value of two words is read whole, no change of it is lost, and what was written before one is
+/// seen by who reads it.
+#[test]
+fn a_value_of_two_words_is_read_whole_and_never_lost() {
+    use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    const STEP: u64 = 1 << 32 | 1;
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(PREEMPTIONS_MAX);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    builder.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::new((wide::AtomicU64::new(u64::MAX), AtomicU32::new(0)));
+        let theirs = shared.clone();
+        let writer = loom::thread::spawn(move || {
+            theirs.1.store(1, Relaxed);
+            theirs.0.fetch_add(STEP, Ordering::Release);
+        });
+        let (value, before) = &*shared;
+        let read = value.load(Ordering::Acquire);
+        assert!(read == u64::MAX || read == STEP - 1, "{read:#x}");
+        if read == STEP - 1 {
+            assert_eq!(before.load(Relaxed), 1);
+        }
+        value.fetch_add(STEP, Relaxed);
+        writer.join().unwrap();
+        assert_eq!(value.load(Relaxed), (2 * STEP).wrapping_sub(1));
     });
     let runs = runs.load(Ordering::Relaxed);
     assert!(runs >= ORDERS_MIN, "{runs} orders are not all there are");

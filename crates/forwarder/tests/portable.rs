@@ -1,5 +1,6 @@
 //! The crates that a kernel is to host use no floats: found nowhere in their sources. That they
-//! need no `std` is shown by building them for a target that has none (`no_std` in `.ci/run`).
+//! need no `std`, and no 64-bit atomics, is shown by building them for targets that have none
+//! (`no_std` in `.ci/run`).
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -29,16 +30,35 @@ fn has_float(line: &str) -> bool {
         .any(|word| word == "f32" || word == "f64" || word.ends_with("_f32") || word.ends_with("_f64"))
 }
 
-#[test]
-fn there_are_no_floats() {
+fn all_sources() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = Vec::new();
     CRATES.iter().for_each(|name| sources(&crates.join(name).join("src"), &mut found));
     assert!(found.len() > 50, "the sources are where they are looked for");
-    for path in found {
+    found
+}
+
+#[test]
+fn there_are_no_floats() {
+    for path in all_sources() {
         let text = fs::read_to_string(&path).unwrap();
         let line = text.lines().position(has_float);
         assert_eq!(line, None, "{}: a float, in the line after this many", path.display());
+    }
+}
+
+/// Which atomics a processor has is asked in one module of a crate.
+#[test]
+fn atomics_are_named_in_the_modules_sync_alone() {
+    let (sync, others): (Vec<_>, Vec<_>) = all_sources().into_iter().partition(|path| {
+        path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("sync"))
+    });
+    let names_atomics =
+        |line: &str| line.split("//").next().is_some_and(|code| code.contains("sync::atomic"));
+    let of = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().position(names_atomics);
+    assert!(sync.iter().any(|path| of(path).is_some()), "the modules are where they are looked for");
+    for path in others {
+        assert_eq!(of(&path), None, "{}: an atomic, in the line after this many", path.display());
     }
 }
 

@@ -34,6 +34,7 @@ mod rtt;
 mod sender;
 mod service;
 pub mod stream;
+mod sync;
 
 pub use codel::{CODEL_MARKS_MAX, Codel, CodelConfig, Verdict};
 pub use counters::{DropCounters, LinkDrop};

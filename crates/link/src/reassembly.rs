@@ -11,12 +11,12 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
 use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
 
 use crate::counters::{DropCounters, LinkDrop};
 use crate::fragment::FRAGMENTS_MAX;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// What an incomplete message is charged beside its octets, so that tiny fragments are bounded too.
 const MESSAGE_OVERHEAD_OCTETS: usize = 512;

@@ -4,8 +4,8 @@
 //! owns it and takes it out of the index next. What is on its way out is no longer counted here, so
 //! each worker may hold one Data beyond the limits for a moment.
 
+use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::CsPolicy;
 use super::index::Handle;

@@ -9,7 +9,7 @@
 //! Slots are changed under the bucket's lock and may be read without it: a reader sees each slot as
 //! it was or as it is, which is as good as coming a moment earlier or later.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::plain::{AtomicU32, AtomicU64, Ordering};
 
 use lock_api::{Mutex, MutexGuard, RawMutex};
 

@@ -21,7 +21,7 @@
 //! A Data is taken out by its owner only: who took it off the policy's lists. Until its inserter
 //! has put it on those lists nobody owns it, so it stays while it is being linked.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use crate::sync::plain::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::COMPONENTS_MAX;

@@ -20,8 +20,8 @@ mod stress;
 #[cfg(test)]
 mod tests;
 
+use crate::sync::plain::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{DataView, NameRef};

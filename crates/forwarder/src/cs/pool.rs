@@ -5,7 +5,7 @@
 //! giving it back are one atomic exchange each and allocate nothing once the pool has grown to its
 //! size.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::plain::{AtomicU32, AtomicU64, Ordering};
 
 use crate::config::ConfigError;
 use crate::pool::Pool;

@@ -1,7 +1,7 @@
 //! What a batch of packets will need of the content store, prefetched before any of them is
 //! processed: see [`crate::Batch`]. Nothing is decided here, and nothing changes.
 
-use core::sync::atomic::Ordering::Relaxed;
+use crate::sync::plain::Ordering::Relaxed;
 
 use lock_api::RawMutex;
 

@@ -1,8 +1,8 @@
 //! Memory of a prefix table: cache lines of atomic words, so that one may be read while it is
 //! written. What was read counts only if the version lock says afterwards that nothing changed.
 
+use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::config::ConfigError;
 use crate::pool::Pool;

@@ -5,8 +5,8 @@
 //! A bucket has seven slots, each 32 bits of the hash and an entry's id, and the id of a block with
 //! seven more when these are full. There are so many buckets that few are.
 
+use crate::sync::plain::{AtomicU32, Ordering::Relaxed};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::blocks::{Block, Blocks, Free, WORDS};
 use super::entry::{chain, take};

@@ -3,9 +3,9 @@
 //! A small array of bitmaps, chosen by the hash of the first component. Components that share a
 //! place see each other's lengths too, which may cost them a probe that finds nothing.
 
+use crate::sync::plain::{AtomicU64, Ordering::Relaxed};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use namely_wire::COMPONENTS_MAX;
 

@@ -22,8 +22,8 @@ mod lengths;
 mod tests;
 mod version;
 
+use crate::sync::plain::{AtomicUsize, Ordering::Relaxed};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{Name, NameRef};

@@ -1,9 +1,9 @@
 //! Which strategy handles which names: longest-prefix match, best route where nothing else was
 //! chosen.
 
+use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::Name;
