@@ -158,7 +158,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             .lifetime_ms((lifetime_ns / 1_000_000).clamp(1, LABEL_MS_MAX))
             .hop_limit(1)
             .build();
-        if let Some(packet) = B::copy_from(&interest) {
+        if let Some(packet) = B::build(interest.len(), |octets| octets.copy_from_slice(&interest)) {
             self.cs.tier.announcements_sent.add(1);
             let headers = LpHeaders::default();
             out.send(face.id(), Outgoing { packet, headers, hop_limit: None });

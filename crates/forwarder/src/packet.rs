@@ -11,10 +11,10 @@ use crate::tier::{Leaving, TierAnswer, TierWrite, Wanted};
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
-    /// A new buffer that holds `octets`; `None` when the home has no buffer to give. Used only
-    /// where the core must change a packet: a missing Nonce, a forwarding hint that has done its
-    /// work, the Nonce of a Nack.
-    fn copy_from(octets: &[u8]) -> Option<Self>;
+    /// A new buffer of `len` octets, all of which `write` writes; `None` when the home has no
+    /// buffer to give. Used only where the core must change a packet: a missing Nonce, a forwarding
+    /// hint that has done its work, the Nonce of a Nack.
+    fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self>;
 
     /// Octets of memory that it keeps from other uses, at least its length: what the content store
     /// is charged for it.
@@ -23,9 +23,12 @@ pub trait PacketBuf: Clone + AsRef<[u8]> {
     }
 }
 
+/// For homes where memory does not end; the standard library makes it or ends the program.
 impl PacketBuf for Arc<[u8]> {
-    fn copy_from(octets: &[u8]) -> Option<Self> {
-        Some(octets.into())
+    fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self> {
+        let mut packet: Arc<[u8]> = core::iter::repeat_n(0, len).collect();
+        write(Arc::get_mut(&mut packet)?);
+        Some(packet)
     }
 }
 

@@ -205,25 +205,6 @@ fn names(value: &[u8]) -> impl Iterator<Item = NameRef<'_>> {
     })
 }
 
-/// A copy of `interest`, which has no Nonce, with `nonce` put in: for applications that leave it
-/// out.
-pub fn with_nonce(interest: &InterestView<'_>, nonce: [u8; 4]) -> Vec<u8> {
-    let value = tlv::read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
-    // Nonce goes behind the last of the elements that precede it in the specification's order.
-    // Unknown elements may stand between those; these are all critical, so none is behind a later
-    // element.
-    let mut body = Reader::new(value);
-    let mut split = 0;
-    while let Ok(Some(tlv)) = body.next_tlv() {
-        if matches!(tlv.typ, NAME | CAN_BE_PREFIX | MUST_BE_FRESH | FORWARDING_HINT) {
-            split = body.position();
-        }
-    }
-    let mut w = Writer::with_capacity(interest.wire.len() + 12);
-    w.header(INTEREST, value.len() + 6).raw(&value[..split]).tlv(NONCE, &nonce).raw(&value[split..]);
-    w.into_vec()
-}
-
 /// Makes an Interest.
 ///
 /// ```

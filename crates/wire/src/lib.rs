@@ -37,6 +37,7 @@
 
 extern crate alloc;
 
+mod amended;
 mod announcement;
 mod certificate;
 mod data;
@@ -55,6 +56,7 @@ pub mod tree_index;
 pub mod types;
 mod validity;
 
+pub use amended::AmendedInterest;
 pub use announcement::{Announcement, AnnouncementView};
 pub use certificate::{
     CertificateName, CertificateView, SafeBagView, build_certificate, encode_safe_bag, key_name,
@@ -63,7 +65,7 @@ pub use certificate::{
 pub use data::{ContentType, DataBuilder, DataView, UnsignedData};
 pub use error::DecodeError;
 pub use face_uri::{Endpoint, FACE_URI_OCTETS_MAX, FaceUri, FaceUriError, Family, MacAddress};
-pub use interest::{InterestBuilder, InterestView, with_nonce};
+pub use interest::{InterestBuilder, InterestView};
 pub use lp::{
     CACHE_POLICY_NO_CACHE, LpFraming, LpHeaders, LpView, NackReason, PIT_TOKEN_OCTETS_MAX, PitToken,
     encode_lp_header, encode_lp_packet, encode_lp_probe,

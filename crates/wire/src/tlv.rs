@@ -157,6 +157,25 @@ pub fn tlv_octets(typ: u32, length: usize) -> usize {
     var_number_octets(u64::from(typ)) + var_number_octets(length as u64) + length
 }
 
+/// Writes TYPE and LENGTH to the start of `buffer`, which has room for them; the octets that they
+/// take.
+pub(crate) fn put_header(buffer: &mut [u8], typ: u32, length: usize) -> usize {
+    let mut position = 0;
+    for n in [u64::from(typ), length as u64] {
+        let octets = var_number_octets(n);
+        let place = &mut buffer[position..position + octets];
+        match octets {
+            1 => place[0] = n as u8,
+            3 => place[0] = 253,
+            5 => place[0] = 254,
+            _ => place[0] = 255,
+        }
+        place[1..].copy_from_slice(&n.to_be_bytes()[9 - octets..]);
+        position += octets;
+    }
+    position
+}
+
 /// Octets that `n` takes as a NonNegativeInteger.
 pub fn nni_octets(n: u64) -> usize {
     match n {
@@ -338,6 +357,18 @@ mod tests {
             read_var_number(&[255, 0, 0, 0, 0, 255, 255, 255, 255]),
             Err(DecodeError::NonMinimalNumber)
         );
+    }
+
+    #[test]
+    fn a_header_is_the_same_in_a_buffer_and_at_a_growing_end() {
+        for typ in [5, 252, 253, 65_535, 65_536, u32::MAX] {
+            for length in [0, 252, 253, 65_535, 65_536, usize::MAX] {
+                let (mut w, mut buffer) = (Writer::new(), [0; 18]);
+                w.header(typ, length);
+                let octets = put_header(&mut buffer, typ, length);
+                assert_eq!(&buffer[..octets], w.as_bytes());
+            }
+        }
     }
 
     #[test]

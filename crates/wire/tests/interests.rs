@@ -3,8 +3,8 @@
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
 use namely_wire::{
-    Component, DecodeError, InterestBuilder, InterestView, KeyLocator, Name, SignatureInfo, SignatureType,
-    with_nonce,
+    AmendedInterest, Component, DecodeError, InterestBuilder, InterestView, KeyLocator, Name, SignatureInfo,
+    SignatureType,
 };
 use proptest::prelude::*;
 
@@ -19,6 +19,17 @@ fn interest(elements: &[u8]) -> Vec<u8> {
         w.raw(&[7, 3, 8, 1, b'a']).raw(elements);
     });
     w.into_vec()
+}
+
+fn amended(interest: &InterestView<'_>, nonce: Option<[u8; 4]>, keeps_hint: bool) -> Vec<u8> {
+    let amended = AmendedInterest::new(interest, nonce, keeps_hint);
+    let mut octets = vec![0; amended.octets()];
+    amended.write(&mut octets);
+    octets
+}
+
+fn with_nonce(interest: &InterestView<'_>, nonce: [u8; 4]) -> Vec<u8> {
+    amended(interest, Some(nonce), true)
 }
 
 fn refused(wire: &[u8]) -> DecodeError {
@@ -255,6 +266,27 @@ fn a_nonce_may_make_the_length_longer_by_a_size() {
     assert_eq!(InterestView::parse(&put).unwrap().nonce, Some([7; 4]));
 }
 
+#[test]
+fn a_hint_goes_alone_or_for_a_nonce() {
+    let hint = &ALL[4..11];
+    assert_eq!(hint[0], 30);
+    let whole = interest(&ALL);
+    let view = InterestView::parse(&whole).unwrap();
+    assert_eq!(amended(&view, None, true), whole);
+    assert_eq!(amended(&view, None, false), interest(&[&ALL[..4], &ALL[11..]].concat()));
+    // Without its Nonce, and with unknown elements around the hint.
+    for (before, after) in
+        [(&[][..], &[][..]), (&[200, 0], &[]), (&[], &[202, 1, 1]), (&[200, 0], &[202, 1, 1])]
+    {
+        let without = interest(&[&ALL[..4], before, hint, after, &ALL[17..]].concat());
+        let view = InterestView::parse(&without).unwrap();
+        let expected = [&ALL[..4], &ALL[11..17], before, after, &ALL[17..]].concat();
+        assert_eq!(amended(&view, Some([1, 2, 3, 4]), false), interest(&expected));
+        let expected = [&ALL[..4], before, &ALL[4..17], after, &ALL[17..]].concat();
+        assert_eq!(amended(&view, Some([1, 2, 3, 4]), true), interest(&expected));
+    }
+}
+
 prop_compose! {
     fn any_builder()(
         parts in prop::collection::vec("[a-z]{0,8}", 1..5),
@@ -327,9 +359,15 @@ proptest! {
         wire[at] = to;
         if let Ok(view) = InterestView::parse(&wire) {
             let _ = (view.signed_name(), view.signature_info(), view.parameters_digest());
-            if view.nonce.is_none() {
-                let put = with_nonce(&view, [0; 4]);
-                prop_assert_eq!(InterestView::parse(&put).map(|v| v.nonce), Ok(Some([0; 4])));
+            for keeps_hint in [true, false] {
+                let nonce = view.nonce.is_none().then_some([0; 4]);
+                let put = amended(&view, nonce, keeps_hint);
+                let seen = InterestView::parse(&put).unwrap();
+                prop_assert_eq!(seen.nonce, view.nonce.or(nonce));
+                let hint = view.forwarding_hint_value.filter(|_| keeps_hint);
+                prop_assert_eq!(seen.forwarding_hint_value, hint);
+                prop_assert_eq!((seen.name, seen.lifetime_ms, seen.hop_limit), (view.name, view.lifetime_ms, view.hop_limit));
+                prop_assert_eq!(amended(&seen, None, true), put);
             }
         }
     }

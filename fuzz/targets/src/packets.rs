@@ -1,8 +1,8 @@
 //! Interests, Data and link packets.
 
 use namely_wire::{
-    AnnouncementView, DataBuilder, DataView, InterestBuilder, InterestView, LpFraming, LpView, SignatureInfo,
-    SignatureInfoView, encode_lp_header, with_nonce,
+    AmendedInterest, AnnouncementView, DataBuilder, DataView, InterestBuilder, InterestView, LpFraming,
+    LpView, SignatureInfo, SignatureInfoView, encode_lp_header,
 };
 
 use crate::inside;
@@ -25,10 +25,14 @@ pub(crate) fn interest(octets: &[u8]) {
         signature_info(octets, &info);
     }
     rebuild_interest(&view);
-    if view.nonce.is_none() {
-        let put = with_nonce(&view, [1, 2, 3, 4]);
-        let seen = InterestView::parse(&put).expect("a Nonce leaves an Interest valid");
-        assert_eq!(seen.nonce, Some([1, 2, 3, 4]));
+    for keeps_hint in [true, false] {
+        let nonce = view.nonce.is_none().then_some([1, 2, 3, 4]);
+        let amended = AmendedInterest::new(&view, nonce, keeps_hint);
+        let mut put = vec![0; amended.octets()];
+        amended.write(&mut put);
+        let seen = InterestView::parse(&put).expect("an Interest stays valid");
+        assert_eq!(seen.nonce, view.nonce.or(nonce));
+        assert_eq!(seen.forwarding_hint_value, view.forwarding_hint_value.filter(|_| keeps_hint));
         assert_eq!((seen.name, seen.parameters_portion), (view.name, view.parameters_portion));
         assert_eq!((seen.lifetime_ms, seen.hop_limit), (view.lifetime_ms, view.hop_limit));
     }

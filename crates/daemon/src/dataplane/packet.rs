@@ -411,8 +411,8 @@ impl Buffer for Packet {
 }
 
 impl PacketBuf for Packet {
-    fn copy_from(octets: &[u8]) -> Option<Self> {
-        Some(octets.into())
+    fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self> {
+        Some(Packet::filled(len, write))
     }
 
     fn octets_held(&self) -> usize {

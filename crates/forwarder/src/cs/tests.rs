@@ -193,8 +193,8 @@ impl AsRef<[u8]> for Roomy {
 }
 
 impl PacketBuf for Roomy {
-    fn copy_from(octets: &[u8]) -> Option<Self> {
-        Some(Roomy(octets.into()))
+    fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self> {
+        Packet::build(len, write).map(Roomy)
     }
 
     fn octets_held(&self) -> usize {

@@ -1,9 +1,7 @@
-//! Copies of Interests in which something must differ from what was received.
+//! Copies of Interests in which a Nonce must differ from what was received.
 
-use alloc::vec::Vec;
-
-use namely_wire::tlv::{Reader, Writer, read_tlv};
-use namely_wire::{InterestView, types};
+use namely_wire::tlv::{Reader, read_tlv};
+use namely_wire::types;
 
 use crate::packet::PacketBuf;
 
@@ -18,28 +16,16 @@ pub(super) fn with_nonce_of<B: PacketBuf>(packet: &B, nonce: [u8; 4]) -> Option<
             if element.value == nonce {
                 return Some(packet.clone());
             }
-            let mut copy = Vec::from(octets);
             let end = header + reader.position();
-            copy.get_mut(end - nonce.len()..end)?.copy_from_slice(&nonce);
-            return B::copy_from(&copy);
+            let value = octets.get(end - element.value.len()..end).filter(|it| it.len() == nonce.len())?;
+            let start = end - value.len();
+            return B::build(octets.len(), |copy| {
+                copy.copy_from_slice(octets);
+                copy[start..end].copy_from_slice(&nonce);
+            });
         }
     }
     None
-}
-
-/// The octets of `interest` without its ForwardingHint.
-pub(super) fn without_hint(interest: &InterestView<'_>) -> Vec<u8> {
-    let value = read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
-    let mut kept = Writer::with_capacity(value.len());
-    let mut reader = Reader::new(value);
-    while let Ok(Some(element)) = reader.next_tlv() {
-        if element.typ != types::FORWARDING_HINT {
-            kept.raw(element.raw);
-        }
-    }
-    let mut w = Writer::with_capacity(interest.wire.len());
-    w.tlv(types::INTEREST, kept.as_bytes());
-    w.into_vec()
 }
 
 #[cfg(test)]
@@ -60,12 +46,5 @@ mod tests {
         assert!(Arc::ptr_eq(&packet, &same));
         let other = with_nonce_of(&packet, [9, 8, 7, 6]).unwrap();
         assert_eq!(&*other, interest().nonce([9, 8, 7, 6]).build());
-    }
-
-    #[test]
-    fn only_the_hint_is_taken_out() {
-        let hinted = interest().forwarding_hint("/region".parse().unwrap()).build();
-        let stripped = without_hint(&InterestView::parse(&hinted).unwrap());
-        assert_eq!(stripped, interest().build());
     }
 }

@@ -5,9 +5,9 @@
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
-use namely_wire::{InterestView, LpHeaders, NackReason, with_nonce};
+use namely_wire::{AmendedInterest, InterestView, LpHeaders, NackReason};
 
-use super::amend::{with_nonce_of, without_hint};
+use super::amend::with_nonce_of;
 use super::tier::unpark_for;
 use super::upstreams::Routing;
 use super::{DataOut, may_come};
@@ -127,18 +127,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// differ.
     fn amended(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
         let strip = view.forwarding_hint_value.is_some() && self.is_in_producer_region(view);
-        let octets = match (strip, view.nonce) {
-            (false, Some(_)) => return Ok(None),
-            (false, None) => with_nonce(view, self.next_nonce()),
-            (true, nonce) => {
-                let stripped = without_hint(view);
-                match (nonce, InterestView::parse(&stripped)) {
-                    (None, Ok(view)) => with_nonce(&view, self.next_nonce()),
-                    _ => stripped,
-                }
-            }
-        };
-        B::copy_from(&octets).map(Some).ok_or(DropReason::NoBuffer)
+        if !strip && view.nonce.is_some() {
+            return Ok(None);
+        }
+        let nonce = view.nonce.is_none().then(|| self.next_nonce());
+        let amended = AmendedInterest::new(view, nonce, !strip);
+        let packet = B::build(amended.octets(), |octets| amended.write(octets));
+        packet.map(Some).ok_or(DropReason::NoBuffer)
     }
 
     /// Returns true if the forwarding hint names, or leads to, a region that this router is in.

@@ -2,9 +2,11 @@
 //! with them.)
 
 use crate::bench::*;
-use namely_forwarder::{Batch, Config, DropReason, FaceProperties, FibError, HolderId, Received, RibError};
+use namely_forwarder::{
+    Batch, Config, DropReason, FaceProperties, FibError, Forwarder, HolderId, PacketBuf, Received, RibError,
+};
 use namely_wire::mgmt::{Route, RouteOrigin};
-use namely_wire::{NackReason, PACKET_OCTETS_MAX};
+use namely_wire::{InterestBuilder, NackReason, PACKET_OCTETS_MAX};
 
 #[test]
 fn a_full_pit_refuses_new_interests_with_congestion_and_serves_those_it_has() {
@@ -280,4 +282,46 @@ fn what_a_face_that_goes_waited_for_is_taken_out_in_turns() {
     assert_eq!(bench.fw.table_sizes().pit, 1);
     bench.expire();
     assert_eq!(bench.fw.table_sizes().pit, 0);
+}
+
+/// A packet of a home that has no buffers to give.
+#[derive(Clone, Debug)]
+struct Scarce(Vec<u8>);
+
+impl AsRef<[u8]> for Scarce {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PacketBuf for Scarce {
+    fn build(_: usize, _: impl FnOnce(&mut [u8])) -> Option<Self> {
+        None
+    }
+}
+
+#[test]
+fn an_interest_that_must_differ_is_dropped_where_the_home_has_no_buffer() {
+    let config = Config { regions: vec![name("/region")], ..config() };
+    let fw = Forwarder::<Scarce, parking_lot::RawMutex>::new(config, 1).unwrap();
+    let consumer = fw.face_register(FaceProperties::application()).unwrap();
+    let upstream = fw.face_register(FaceProperties::remote()).unwrap();
+    fw.fib_add_nexthop(name("/a").as_name(), upstream, 0).unwrap();
+    let sent = |builder: InterestBuilder| {
+        let mut sent = Vec::new();
+        fw.receive(consumer, Received::bare(Scarce(builder.build())), 1, &mut sent);
+        sent.len()
+    };
+    let hinted = |uri: &str| InterestBuilder::new(name(uri)).forwarding_hint(name("/region"));
+    for (dropped, builder) in
+        [InterestBuilder::new(name("/a/1")), hinted("/a/2"), hinted("/a/3").nonce([1; 4])]
+            .into_iter()
+            .enumerate()
+    {
+        assert_eq!(sent(builder), 0);
+        let counters = fw.counters();
+        assert_eq!(counters.drops[DropReason::NoBuffer as usize], dropped as u64 + 1);
+        assert_eq!(fw.table_sizes().pit, 0);
+    }
+    assert_eq!(sent(InterestBuilder::new(name("/a/1")).nonce([1; 4])), 1, "nothing else changed");
 }

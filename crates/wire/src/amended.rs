@@ -1,0 +1,95 @@
+//! Interests that go on with a change: what of the received one stays, and what is new, to be
+//! written into a buffer that the caller has. Nothing is allocated.
+
+use core::ops::Range;
+
+use crate::interest::InterestView;
+use crate::tlv::{Reader, put_header, read_tlv, tlv_octets};
+use crate::types::{CAN_BE_PREFIX, FORWARDING_HINT, INTEREST, MUST_BE_FRESH, NAME, NONCE};
+
+/// TYPE, LENGTH and VALUE of a Nonce.
+const NONCE_OCTETS: usize = 6;
+
+/// An Interest with a Nonce where its application left it out, or without a forwarding hint that
+/// has done its work.
+///
+/// ```
+/// use namely_wire::{AmendedInterest, InterestBuilder, InterestView, Name};
+/// let name: Name = "/a/b".parse().unwrap();
+/// let without = [5, 8, 7, 6, 8, 1, b'a', 8, 1, b'b'];
+/// let view = InterestView::parse(&without).unwrap();
+/// let amended = AmendedInterest::new(&view, Some([1, 2, 3, 4]), true);
+/// let mut octets = vec![0; amended.octets()];
+/// amended.write(&mut octets);
+/// assert_eq!(octets, InterestBuilder::new(name).nonce([1, 2, 3, 4]).build());
+/// ```
+#[derive(Clone, Debug)]
+pub struct AmendedInterest<'a> {
+    value: &'a [u8],
+    /// The forwarding hint, or an empty part.
+    left_out: Range<usize>,
+    nonce: [u8; NONCE_OCTETS],
+    /// Where in `value` the Nonce goes, if one does.
+    nonce_at: Option<usize>,
+}
+
+impl<'a> AmendedInterest<'a> {
+    /// `interest` with `nonce`, which must be `None` if it has one, and with its forwarding hint
+    /// or without.
+    pub fn new(interest: &InterestView<'a>, nonce: Option<[u8; 4]>, keeps_hint: bool) -> Self {
+        let value = read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
+        // Nonce goes behind the last of the elements that precede it in the specification's order.
+        // Unknown elements may stand between those; these are all critical, so none is behind a
+        // later element.
+        let (mut body, mut left_out, mut split, mut start) = (Reader::new(value), 0..0, 0, 0);
+        while let Ok(Some(tlv)) = body.next_tlv() {
+            let end = body.position();
+            match tlv.typ {
+                FORWARDING_HINT if !keeps_hint => left_out = start..end,
+                NAME | CAN_BE_PREFIX | MUST_BE_FRESH | FORWARDING_HINT => split = end,
+                _ => {}
+            }
+            start = end;
+        }
+        let [a, b, c, d] = nonce.unwrap_or_default();
+        let nonce_at = nonce.map(|_| split);
+        AmendedInterest { value, left_out, nonce: [NONCE as u8, 4, a, b, c, d], nonce_at }
+    }
+
+    fn value_octets(&self) -> usize {
+        let nonce = if self.nonce_at.is_some() { NONCE_OCTETS } else { 0 };
+        self.value.len() - self.left_out.len() + nonce
+    }
+
+    /// Octets of the whole Interest.
+    pub fn octets(&self) -> usize {
+        tlv_octets(INTEREST, self.value_octets())
+    }
+
+    /// Writes it.
+    ///
+    /// # Panics
+    /// If `buffer` is not of [`AmendedInterest::octets`].
+    pub fn write(&self, buffer: &mut [u8]) {
+        let mut position = put_header(buffer, INTEREST, self.value_octets());
+        let mut put = |octets: &[u8]| {
+            buffer[position..position + octets.len()].copy_from_slice(octets);
+            position += octets.len();
+        };
+        let kept = |part: Range<usize>| {
+            // Nothing that is left out begins or ends within a part.
+            if part.contains(&self.left_out.start) && !self.left_out.is_empty() {
+                [&self.value[part.start..self.left_out.start], &self.value[self.left_out.end..part.end]]
+            } else {
+                [&self.value[part], &[]]
+            }
+        };
+        let split = self.nonce_at.unwrap_or(0);
+        kept(0..split).into_iter().for_each(&mut put);
+        if self.nonce_at.is_some() {
+            put(&self.nonce);
+        }
+        kept(split..self.value.len()).into_iter().for_each(&mut put);
+        assert_eq!(position, buffer.len(), "a buffer of the Interest's length");
+    }
+}
