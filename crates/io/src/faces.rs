@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use crate::drops::DropCounters;
 use namely_host::clock;
 use namely_host::shares::Holder;
-use namely_link::{DropCounters, LinkDrop, Outbound};
+use namely_link::{LinkDrop, LinkDrops, Outbound};
 use namely_wire::{FaceUri, LpHeaders, LpView};
 
 use crate::buffer::Buffer;
@@ -157,6 +158,8 @@ pub struct Faces<H: Handler> {
     /// Receiving halves of link services of faces that another worker reads.
     pub(crate) foreign: ForeignReaders<H::Packet>,
     pub(crate) reassembly_timers: ReassemblyTimers,
+    /// What a link service has dropped, until it is counted at the port.
+    pub(crate) link_drops: LinkDrops,
     /// How many ports were closed when `foreign` was last swept.
     pub(crate) swept: u64,
     /// What is served next.
@@ -186,6 +189,7 @@ impl<H: Handler> Faces<H> {
             stall_timers: BTreeMap::new(),
             foreign: ForeignReaders::default(),
             reassembly_timers: ReassemblyTimers::default(),
+            link_drops: LinkDrops::default(),
             swept: 0,
             waiting: Waiting::default(),
             to_flush: VecDeque::new(),

@@ -44,6 +44,7 @@
 
 mod buffer;
 pub mod descriptors;
+mod drops;
 mod error;
 pub mod ethernet;
 mod event_loop;
@@ -77,6 +78,7 @@ mod waiting;
 pub mod websocket;
 
 pub use buffer::Buffer;
+pub use drops::DropCounters;
 pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Workers};
 pub use face_table::{FACES_RESERVE, FACES_ROOT_EXTRA};

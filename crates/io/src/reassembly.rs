@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use namely_host::shares::Holder;
-use namely_link::{LinkReceiver, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
+use namely_link::{LinkDrops, LinkReceiver, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
 use parking_lot::Mutex;
 
 use crate::id::SourceId;
@@ -36,9 +36,10 @@ impl LinkReader {
         id: SourceId,
         port: &FacePort<P>,
         timers: &mut ReassemblyTimers,
+        drops: &mut LinkDrops,
     ) {
-        if self.link.has_drops() {
-            port.count_receive_drops(&self.link.take_drops());
+        if !drops.is_empty() {
+            port.count_receive_drops(&std::mem::take(drops));
         }
         let Some(due_ns) = self.link.due_ns() else { return };
         if self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns) {
@@ -63,10 +64,11 @@ impl LinkReader {
         port: &FacePort<P>,
         now_ns: u64,
         timers: &mut ReassemblyTimers,
+        drops: &mut LinkDrops,
     ) {
         self.timer_ns = None;
-        self.link.tick(now_ns);
-        self.settle(id, port, timers);
+        self.link.tick(now_ns, drops);
+        self.settle(id, port, timers, drops);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use namely_link::DropCounters;
+use crate::drops::DropCounters;
 use rustix::io::Errno;
 
 use crate::queue::FrameQueue;

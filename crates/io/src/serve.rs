@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_host::clock;
-use namely_link::LinkDrop;
+use namely_link::{Carried, LinkDrop};
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{LpHeaders, LpView};
 
@@ -258,7 +258,7 @@ impl<H: Handler> Faces<H> {
         handler: &mut H,
     ) {
         if let Some((packet, headers, announcement)) =
-            self.read_link(port, id, remote, frame, H::Packet::copied)
+            self.read_link(port, id, remote, frame, |carried| H::Packet::copied(carried.octets(frame)))
             && let Some(face) = port.tag()
             && !(port.is_watched() && handler.watched(face, remote, packet.as_ref()))
         {
@@ -280,15 +280,15 @@ impl<H: Handler> Faces<H> {
         handler: &mut H,
     ) {
         let frame = whole.as_ref();
-        let read = self.read_link(port, id, None, frame, |packet| match place_in(frame, packet) {
-            Some(place) => Carried::Here(place),
-            None => Carried::Elsewhere(H::Packet::copied(packet)),
+        let read = self.read_link(port, id, None, frame, |carried| match carried {
+            Carried::Whole(place) => Kept::Here(place.clone()),
+            Carried::Completed(buffer) => Kept::Elsewhere(H::Packet::copied(buffer)),
         });
-        let (Some((carried, headers, announcement)), Some(face)) = (read, port.tag()) else { return };
+        let (Some((kept, headers, announcement)), Some(face)) = (read, port.tag()) else { return };
         let announcement = announcement.map(<[u8]>::to_vec);
-        let packet = match carried {
-            Carried::Here(place) => whole.into_part(place),
-            Carried::Elsewhere(packet) => packet,
+        let packet = match kept {
+            Kept::Here(place) => whole.into_part(place),
+            Kept::Elsewhere(packet) => packet,
         };
         if let Some(announcement) = announcement {
             handler.announced(&packet, &announcement);
@@ -307,7 +307,7 @@ impl<H: Handler> Faces<H> {
         id: SourceId,
         remote: Remote,
         frame: &'f [u8],
-        keep: impl FnOnce(&[u8]) -> T,
+        keep: impl FnOnce(&Carried) -> T,
     ) -> Option<(T, LpHeaders, Option<&'f [u8]>)> {
         if port.is_closed() {
             return None;
@@ -329,7 +329,7 @@ impl<H: Handler> Faces<H> {
             return None;
         }
         let (here, now_ns) = (self.worker(), self.now_ns);
-        let Faces { slots, foreign, reassembly_timers, shared, .. } = self;
+        let Faces { slots, foreign, reassembly_timers, link_drops, shared, .. } = self;
         let reader = if id.worker() == here {
             let slot = slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation())?;
             let Some(Source::Transport(transport)) = &mut slot.source else { return None };
@@ -337,14 +337,16 @@ impl<H: Handler> Faces<H> {
         } else {
             foreign.reader(id, port, || shared.new_reader(port.holder()))
         };
-        // Reassembled packets lie in the reader's own buffer until the next call: they are kept
-        // before anything else runs. Drops are counted by the link service.
-        let received = reader.link.receive(&view, remote, port.accepts(), now_ns).ok().flatten();
-        let announcement = view.prefix_announcement;
-        let received = received.map(|packet| {
-            (keep(packet.packet), packet.headers, announcement.filter(|_| packet.announcement.is_some()))
+        // Drops are counted by the link service.
+        let received = reader.link.receive(&view, remote, port.accepts(), now_ns, link_drops).ok().flatten();
+        let received = received.map(|delivered| {
+            let kept = keep(&delivered.packet);
+            if let Carried::Completed(buffer) = delivered.packet {
+                reader.link.recycle(buffer);
+            }
+            (kept, delivered.headers, delivered.announcement)
         });
-        reader.settle(id, port, reassembly_timers);
+        reader.settle(id, port, reassembly_timers, link_drops);
         received
     }
 
@@ -471,7 +473,7 @@ impl<H: Handler> Faces<H> {
         let (here, now_ns) = (self.worker(), self.now_ns);
         for _ in 0..REASSEMBLY_TICKS_MAX {
             let Some(id) = self.reassembly_timers.pop(now_ns) else { break };
-            let Faces { slots, foreign, reassembly_timers, .. } = self;
+            let Faces { slots, foreign, reassembly_timers, link_drops, .. } = self;
             let (port, reader) = if id.worker() == here {
                 let slot = slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
                 let Some(Some(Source::Transport(transport))) = slot.map(|slot| &mut slot.source) else {
@@ -482,7 +484,7 @@ impl<H: Handler> Faces<H> {
                 let Some(found) = foreign.get_mut(id) else { continue };
                 found
             };
-            reader.tick(id, port, now_ns, reassembly_timers);
+            reader.tick(id, port, now_ns, reassembly_timers, link_drops);
         }
     }
 
@@ -516,31 +518,8 @@ impl<H: Handler> Faces<H> {
 }
 
 /// Where the network packet of a frame is.
-enum Carried<P> {
+enum Kept<P> {
     /// In the frame.
     Here(Range<usize>),
     Elsewhere(P),
-}
-
-/// Where `part` lies in `whole`; `None` if it lies elsewhere.
-fn place_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
-    let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
-    let end = start.checked_add(part.len())?;
-    (end <= whole.len()).then_some(start..end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_found_in_what_it_is_a_part_of_and_nowhere_else() {
-        let whole = [0u8; 100];
-        for range in [0..100, 7..9, 100..100, 0..0] {
-            assert_eq!(place_in(&whole, &whole[range.clone()]), Some(range));
-        }
-        assert_eq!(place_in(&whole[..50], &whole[49..51]), None);
-        assert_eq!(place_in(&whole[10..], &whole[9..11]), None);
-        assert_eq!(place_in(&whole, &[1; 3]), None);
-    }
 }

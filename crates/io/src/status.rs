@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use crate::drops::DropCounters;
 use namely_host::shares::Holder;
-use namely_link::DropCounters;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 

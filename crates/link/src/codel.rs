@@ -110,15 +110,19 @@ impl Codel {
 
     /// interval / √count, in integers.
     fn spacing_ns(&self, config: &CodelConfig) -> u64 {
-        // The root is taken of a number scaled by 2^20, hence is itself scaled by 2^10.
+        // The root is taken of a number scaled by 2^20, hence is itself scaled by 2^10. The
+        // interval is not: what its division leaves is multiplied by itself, so that nothing
+        // exceeds 64 bits and nothing is lost.
         let root = (u64::from(self.count) << 20).isqrt().max(1);
-        ((u128::from(config.interval_ns) << 10) / u128::from(root)) as u64
+        let (whole, rest) = (config.interval_ns / root, config.interval_ns % root);
+        whole.saturating_mul(1 << 10).saturating_add((rest << 10) / root)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::vec::Vec;
 
     const MS: u64 = 1_000_000;
@@ -211,6 +215,18 @@ mod tests {
         signals(&mut codel, 1400, 1401, |_| 0);
         let late = signals(&mut codel, 9000, 9250, |_| 50 * MS);
         assert_eq!(late, [(9100, Verdict::Mark), (9200, Verdict::Mark)]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn the_time_between_signals_is_what_128_bits_give(interval_ns: u64, count in 1u32..) {
+            let codel = Codel { count, ..Codel::default() };
+            let config = CodelConfig { interval_ns, ..CodelConfig::default() };
+            let root = (u128::from(count) << 20).isqrt();
+            let expected = (u128::from(interval_ns) << 10) / root;
+            prop_assert_eq!(codel.spacing_ns(&config), u64::try_from(expected).unwrap_or(u64::MAX));
+        }
     }
 
     #[test]

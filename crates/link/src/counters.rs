@@ -1,7 +1,5 @@
 //! Why packets are dropped, and how often.
 
-use alloc::collections::BTreeMap;
-
 use namely_wire::DecodeError;
 
 /// A reason to drop a frame, a fragment or a packet.
@@ -44,74 +42,151 @@ pub enum LinkDrop {
     UnackedEvicted,
     /// Network: the oldest acknowledgement that waited to be sent had to make room.
     AckEvicted,
+    /// Environment: there was no memory for it.
+    NoMemory,
 }
+
+/// Reasons of this crate.
+const OWN: usize = 18;
+
+const OWN_LABELS: [&str; OWN] = [
+    "fragment_on_stream",
+    "fragment_without_sequence",
+    "frag_index_out_of_range",
+    "too_many_fragments",
+    "frag_count_changed",
+    "duplicate_fragment",
+    "message_too_large",
+    "reassembly_timeout",
+    "reassembly_evicted",
+    "duplicate_frame",
+    "local_field_refused",
+    "misplaced_field",
+    "mtu_too_small",
+    "retransmissions_exhausted",
+    "path_probe_lost",
+    "unacked_evicted",
+    "ack_evicted",
+    "no_memory",
+];
 
 impl LinkDrop {
     /// The counter name under which drops for this reason are reported.
     pub fn label(self) -> &'static str {
+        label(self.number())
+    }
+
+    fn number(self) -> usize {
         match self {
-            LinkDrop::Malformed(error) => error.label(),
-            LinkDrop::FragmentOnStream => "fragment_on_stream",
-            LinkDrop::FragmentWithoutSequence => "fragment_without_sequence",
-            LinkDrop::FragIndexOutOfRange => "frag_index_out_of_range",
-            LinkDrop::TooManyFragments => "too_many_fragments",
-            LinkDrop::FragCountChanged => "frag_count_changed",
-            LinkDrop::DuplicateFragment => "duplicate_fragment",
-            LinkDrop::MessageTooLarge => "message_too_large",
-            LinkDrop::ReassemblyTimeout => "reassembly_timeout",
-            LinkDrop::ReassemblyEvicted => "reassembly_evicted",
-            LinkDrop::DuplicateFrame => "duplicate_frame",
-            LinkDrop::LocalFieldRefused => "local_field_refused",
-            LinkDrop::MisplacedField => "misplaced_field",
-            LinkDrop::MtuTooSmall => "mtu_too_small",
-            LinkDrop::RetransmissionsExhausted => "retransmissions_exhausted",
-            LinkDrop::PathProbeLost => "path_probe_lost",
-            LinkDrop::UnackedEvicted => "unacked_evicted",
-            LinkDrop::AckEvicted => "ack_evicted",
+            LinkDrop::FragmentOnStream => 0,
+            LinkDrop::FragmentWithoutSequence => 1,
+            LinkDrop::FragIndexOutOfRange => 2,
+            LinkDrop::TooManyFragments => 3,
+            LinkDrop::FragCountChanged => 4,
+            LinkDrop::DuplicateFragment => 5,
+            LinkDrop::MessageTooLarge => 6,
+            LinkDrop::ReassemblyTimeout => 7,
+            LinkDrop::ReassemblyEvicted => 8,
+            LinkDrop::DuplicateFrame => 9,
+            LinkDrop::LocalFieldRefused => 10,
+            LinkDrop::MisplacedField => 11,
+            LinkDrop::MtuTooSmall => 12,
+            LinkDrop::RetransmissionsExhausted => 13,
+            LinkDrop::PathProbeLost => 14,
+            LinkDrop::UnackedEvicted => 15,
+            LinkDrop::AckEvicted => 16,
+            LinkDrop::NoMemory => 17,
+            LinkDrop::Malformed(error) => OWN + error.number(),
         }
     }
 }
 
-/// Drops by label. Labels are constants of the program, so this stays small whatever a peer sends.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DropCounters {
-    counts: BTreeMap<&'static str, u64>,
+fn label(number: usize) -> &'static str {
+    number.checked_sub(OWN).map_or_else(|| OWN_LABELS[number], |number| DecodeError::LABELS[number])
 }
 
-impl DropCounters {
+/// Drops by reason. Counting takes no memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkDrops {
+    counts: [u64; OWN + DecodeError::LABELS.len()],
+    total: u64,
+}
+
+impl Default for LinkDrops {
+    fn default() -> Self {
+        LinkDrops { counts: [0; OWN + DecodeError::LABELS.len()], total: 0 }
+    }
+}
+
+impl LinkDrops {
     /// Counts one drop.
-    pub fn count(&mut self, label: &'static str) {
-        self.add(label, 1);
+    pub fn count(&mut self, drop: LinkDrop) {
+        self.add(drop, 1);
     }
 
     /// Counts `n` drops.
-    pub fn add(&mut self, label: &'static str, n: u64) {
-        let count = self.counts.entry(label).or_default();
+    pub fn add(&mut self, drop: LinkDrop, n: u64) {
+        let count = &mut self.counts[drop.number()];
         *count = count.saturating_add(n);
+        self.total = self.total.saturating_add(n);
     }
 
-    /// How many were dropped for this reason.
+    /// How many were dropped under this label.
     pub fn of(&self, label: &str) -> u64 {
-        self.counts.get(label).copied().unwrap_or(0)
+        self.iter().find(|(known, _)| *known == label).map_or(0, |(_, n)| n)
     }
 
-    /// Every reason that occurred, with its count, in the order of labels.
+    /// Every reason that occurred, by its label, with its count.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        self.counts.iter().map(|(label, n)| (*label, *n))
+        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(number, n)| (label(number), *n))
     }
 
     /// Returns true if nothing was dropped.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.total == 0
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, other: &DropCounters) {
-        other.iter().for_each(|(label, n)| self.add(label, n));
+    pub fn merge(&mut self, other: &LinkDrops) {
+        for (count, n) in self.counts.iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*n);
+        }
+        self.total = self.total.saturating_add(other.total);
     }
 
     /// Everything that was dropped.
     pub fn total(&self) -> u64 {
-        self.counts.values().fold(0, |sum, n| sum.saturating_add(*n))
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    #[test]
+    fn each_reason_has_a_label_and_a_count_of_its_own() {
+        let labels: BTreeSet<_> = OWN_LABELS.iter().chain(&DecodeError::LABELS).collect();
+        assert_eq!(labels.len(), OWN + DecodeError::LABELS.len());
+        let mut drops = LinkDrops::default();
+        assert!(drops.is_empty() && drops.of("no_memory") == 0);
+        let reasons = [
+            (LinkDrop::FragmentOnStream, "fragment_on_stream"),
+            (LinkDrop::NoMemory, "no_memory"),
+            (LinkDrop::Malformed(DecodeError::Truncated), "truncated"),
+            (LinkDrop::Malformed(DecodeError::OutOfRange(7)), "out_of_range"),
+        ];
+        for (n, (reason, label)) in reasons.into_iter().enumerate() {
+            assert_eq!(reason.label(), label);
+            drops.add(reason, n as u64 + 1);
+            drops.count(reason);
+        }
+        let counted: Vec<_> = reasons.iter().map(|(_, label)| drops.of(label)).collect();
+        assert_eq!((counted, drops.total()), (Vec::from([2, 3, 4, 5]), 14));
+        drops.merge(&drops.clone());
+        assert_eq!((drops.of("no_memory"), drops.iter().count(), drops.total()), (6, 4, 28));
     }
 }

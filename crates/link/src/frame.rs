@@ -5,7 +5,11 @@ use core::ops::Range;
 
 use namely_wire::{LP_PACKET_OCTETS_MAX, LpFraming, LpHeaders, encode_lp_header, encode_lp_probe};
 
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
+
+/// Room that what a header is written to must have, octets: more than any header with its padding.
+pub(crate) const SCRATCH_OCTETS: usize = 512;
 
 /// Room for the header of a frame, octets: all fields of NDNLPv2 but acknowledgements take at most
 /// 144, and the rest carries acknowledgements.
@@ -67,10 +71,13 @@ static PADDING: [u8; LP_PACKET_OCTETS_MAX] = [0; LP_PACKET_OCTETS_MAX];
 
 /// A part of a network packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Payload<P> {
-    pub(crate) packet: P,
-    pub(crate) range: Range<u32>,
-    pub(crate) patch: Option<Patch>,
+pub struct Payload<P> {
+    /// The whole packet, shared.
+    pub packet: P,
+    /// Which of its octets are sent.
+    pub range: Range<u32>,
+    /// The octet to change on the way out, if it is in that range.
+    pub patch: Option<Patch>,
 }
 
 impl<P: AsRef<[u8]>> Frame<P> {
@@ -91,6 +98,16 @@ impl<P: AsRef<[u8]>> Frame<P> {
 }
 
 impl<P> Frame<P> {
+    /// The octets before the packet's.
+    pub fn header(&self) -> &[u8] {
+        self.header.as_bytes()
+    }
+
+    /// The packet that it carries a part of, for homes that send buffers and not slices.
+    pub fn payload(&self) -> Option<&Payload<P>> {
+        self.payload.as_ref()
+    }
+
     /// All octets of the frame.
     pub fn octets(&self) -> usize {
         let payload = self.payload.as_ref().map_or(0, |p| p.range.len());
@@ -108,26 +125,33 @@ impl<P> Frame<P> {
     }
 
     /// A frame of `octets` that asks its receiver to acknowledge it; `None` if that is too short or
-    /// too long for one.
+    /// too long for one, or there is no memory.
     pub(crate) fn probe(tx_sequence: u64, octets: usize, scratch: &mut Vec<u8>) -> Option<Self> {
-        scratch.clear();
+        ready(scratch).ok()?;
         let padding_octets = encode_lp_probe(tx_sequence, octets, scratch)?;
         PADDING.get(..padding_octets)?;
         let header = FrameHeader::from_slice(scratch)?;
         Some(Frame { header, padding_octets: padding_octets as u16, payload: None })
     }
 
-    /// A frame with the given fields; `None` if they exceed [`FRAME_HEADER_OCTETS_MAX`].
+    /// A frame with the given fields; `None` if there is no memory to write them, or they exceed
+    /// [`FRAME_HEADER_OCTETS_MAX`], as none do.
     pub(crate) fn with_header(
         headers: &LpHeaders,
-        framing: &LpFraming,
+        framing: &LpFraming<'_>,
         payload: Option<Payload<P>>,
         scratch: &mut Vec<u8>,
     ) -> Option<Self> {
-        scratch.clear();
+        ready(scratch).ok()?;
         encode_lp_header(headers, framing, None, payload.as_ref().map(|p| p.range.len()), scratch);
         Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload })
     }
+}
+
+/// Empties what a header is written to, and has room for any.
+pub(crate) fn ready(scratch: &mut Vec<u8>) -> Result<(), TryReserveError> {
+    scratch.clear();
+    scratch.try_reserve(SCRATCH_OCTETS)
 }
 
 #[cfg(test)]
@@ -148,6 +172,22 @@ mod tests {
             assert_eq!(frame.slices().concat(), expected);
             assert_eq!(frame.octets(), 10);
         }
+    }
+
+    #[test]
+    fn header_and_payload_are_what_the_slices_are() {
+        for (range, patch) in [(0..10, None), (2..7, None), (2..7, Some(Patch { offset: 3, value: 99 }))] {
+            let frame = frame(range, patch);
+            let payload = frame.payload().unwrap();
+            let mut octets =
+                payload.packet[payload.range.start as usize..payload.range.end as usize].to_vec();
+            if let Some(patch) = payload.patch {
+                octets[patch.offset - payload.range.start as usize] = patch.value;
+            }
+            assert_eq!([frame.header(), &octets].concat(), frame.slices().concat());
+        }
+        let probe: Frame<Vec<u8>> = Frame::probe(7, 1000, &mut Vec::new()).unwrap();
+        assert!(probe.payload().is_none());
     }
 
     #[test]

@@ -24,6 +24,8 @@ mod codel;
 mod counters;
 mod fragment;
 mod frame;
+mod messages;
+mod ordered;
 mod path;
 #[cfg(test)]
 mod path_tests;
@@ -37,12 +39,12 @@ pub mod stream;
 mod sync;
 
 pub use codel::{CODEL_MARKS_MAX, Codel, CodelConfig, Verdict};
-pub use counters::{DropCounters, LinkDrop};
+pub use counters::{LinkDrop, LinkDrops};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
-pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch};
+pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch, Payload};
 pub use path::PATH_OCTETS_BASE;
 pub use reassembly::{REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
 pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
 pub use sender::LinkSender;
-pub use service::{Delivered, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound};
+pub use service::{Carried, Delivered, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound};

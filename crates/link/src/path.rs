@@ -87,7 +87,7 @@ impl Path {
             told_octets,
             found_octets: told_octets,
             phase: Phase::Resting,
-            probes: Vec::new(),
+            probes: Vec::with_capacity(PROBES_MAX),
             rounds: 0,
             failures: 0,
             due_ns: None,

@@ -5,17 +5,18 @@
 //! other packet of that sender. Headers of the network packet are on the first fragment.
 //!
 //! A message keeps the octets that continue its beginning in one buffer, and fragments that came
-//! early beside it; so nothing is ever reserved because a peer says how much will come.
+//! early beside it; so nothing is ever reserved because a peer says how much will come. Where there
+//! is no memory for a fragment, its message is dropped.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::TryReserveError;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
 
-use crate::counters::{DropCounters, LinkDrop};
+use crate::counters::{LinkDrop, LinkDrops};
 use crate::fragment::FRAGMENTS_MAX;
+use crate::messages::{Messages, Place};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// What an incomplete message is charged beside its octets, so that tiny fragments are bounded too.
@@ -23,10 +24,6 @@ const MESSAGE_OVERHEAD_OCTETS: usize = 512;
 
 /// What a fragment that came early is charged beside its octets.
 const FRAGMENT_OVERHEAD_OCTETS: usize = 64;
-
-/// Buffers of finished messages kept for the next ones, beside the one that was handed out last.
-/// Few, since they are charged to nobody.
-const SPARE_BUFFERS_MAX: usize = 1;
 
 /// Limits on the incomplete messages of one face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,13 +118,11 @@ type Key<R> = (R, u64);
 pub(crate) struct Reassembler<R> {
     limits: ReassemblyLimits,
     share: Arc<ReassemblyShare>,
-    messages: BTreeMap<Key<R>, Message>,
-    /// Messages from the one that waited longest: a message moves to the end when a fragment joins
-    /// it.
-    order: BTreeMap<u64, Key<R>>,
-    next_stamp: u64,
+    /// A message becomes the youngest when a fragment joins it.
+    messages: Messages<Key<R>, Message>,
     octets: usize,
-    spares: Vec<Vec<u8>>,
+    /// The buffer of a finished message, for the next one. One, since it is charged to nobody.
+    spare: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -137,37 +132,28 @@ struct Message {
     /// Fragments 0 up to `next_index`.
     beginning: Vec<u8>,
     next_index: u64,
-    early: BTreeMap<u64, Box<[u8]>>,
+    /// Later fragments, by FragIndex.
+    early: Vec<(u64, Vec<u8>)>,
     early_octets: usize,
     charged_octets: usize,
-    stamp: u64,
     deadline_ns: u64,
 }
 
 impl<R: Ord + Copy> Reassembler<R> {
     pub(crate) fn new(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
-        Reassembler {
-            limits,
-            share,
-            messages: BTreeMap::new(),
-            order: BTreeMap::new(),
-            next_stamp: 0,
-            octets: 0,
-            spares: Vec::new(),
-        }
+        Reassembler { limits, share, messages: Messages::new(), octets: 0, spare: Vec::new() }
     }
 
     /// When the message that waited longest is dropped, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        let (_, key) = self.order.first_key_value()?;
-        self.messages.get(key).map(|message| message.deadline_ns)
+        self.messages.get(self.messages.oldest()?).map(|message| message.deadline_ns)
     }
 
     /// Drops messages that waited too long.
-    pub(crate) fn expire(&mut self, now_ns: u64, drops: &mut DropCounters) {
+    pub(crate) fn expire(&mut self, now_ns: u64, drops: &mut LinkDrops) {
         while self.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.remove_oldest();
-            drops.count(LinkDrop::ReassemblyTimeout.label());
+            drops.count(LinkDrop::ReassemblyTimeout);
         }
     }
 
@@ -177,7 +163,7 @@ impl<R: Ord + Copy> Reassembler<R> {
         view: &LpView<'_>,
         remote: R,
         now_ns: u64,
-        drops: &mut DropCounters,
+        drops: &mut LinkDrops,
     ) -> Result<Option<(LpHeaders, Vec<u8>)>, LinkDrop> {
         let sequence = view.sequence.ok_or(LinkDrop::FragmentWithoutSequence)?;
         let fragment = view.fragment.unwrap_or_default();
@@ -189,8 +175,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
         self.expire(now_ns, drops);
         let key = (remote, sequence.wrapping_sub(view.frag_index));
-        self.open(key, view.frag_count);
-        let Some(message) = self.messages.get_mut(&key) else { return Ok(None) };
+        let place = self.open(key, view.frag_count).map_err(|_| LinkDrop::NoMemory)?;
+        let Some(message) = self.messages.get_mut(place) else { return Ok(None) };
         if message.frag_count != view.frag_count {
             return Err(LinkDrop::FragCountChanged);
         }
@@ -198,51 +184,51 @@ impl<R: Ord + Copy> Reassembler<R> {
             return Err(LinkDrop::DuplicateFragment);
         }
         if message.beginning.len() + message.early_octets + fragment.len() > PACKET_OCTETS_MAX {
-            self.remove(key);
+            self.remove(place);
             return Err(LinkDrop::MessageTooLarge);
         }
         if view.frag_index == 0 {
             message.headers = view.headers;
         }
-        message.insert(view.frag_index, fragment);
-        if message.next_index == message.frag_count {
-            return Ok(self.remove(key));
+        if message.insert(view.frag_index, fragment).is_err() {
+            self.remove(place);
+            return Err(LinkDrop::NoMemory);
         }
-        self.touch(key, now_ns);
-        self.make_room(key, drops);
+        if message.next_index == message.frag_count {
+            return Ok(self.remove(place));
+        }
+        self.touch(place, now_ns);
+        self.make_room(place, drops);
         Ok(None)
     }
 
     /// Finds or begins the message.
-    fn open(&mut self, key: Key<R>, frag_count: u64) {
-        if self.messages.contains_key(&key) {
-            return;
+    fn open(&mut self, key: Key<R>, frag_count: u64) -> Result<Place, TryReserveError> {
+        if let Some(place) = self.messages.find(&key) {
+            return Ok(place);
         }
-        let stamp = self.next_stamp;
         let message = Message {
             headers: LpHeaders::default(),
             frag_count,
-            beginning: self.spares.pop().unwrap_or_default(),
+            beginning: Vec::new(),
             next_index: 0,
-            early: BTreeMap::new(),
+            early: Vec::new(),
             early_octets: 0,
             charged_octets: 0,
-            stamp,
             deadline_ns: u64::MAX,
         };
-        self.next_stamp += 1;
-        self.order.insert(stamp, key);
-        self.messages.insert(key, message);
+        let place = self.messages.insert(key, message)?;
+        if let Some(message) = self.messages.get_mut(place) {
+            message.beginning = core::mem::take(&mut self.spare);
+        }
+        Ok(place)
     }
 
     /// Makes the message the youngest and charges for what it now takes.
-    fn touch(&mut self, key: Key<R>, now_ns: u64) {
-        let Some(message) = self.messages.get_mut(&key) else { return };
-        self.order.remove(&message.stamp);
-        message.stamp = self.next_stamp;
+    fn touch(&mut self, place: Place, now_ns: u64) {
+        self.messages.touch(place);
+        let Some(message) = self.messages.get_mut(place) else { return };
         message.deadline_ns = now_ns.saturating_add(self.limits.timeout_ns);
-        self.next_stamp += 1;
-        self.order.insert(message.stamp, key);
         let octets = message.memory_octets();
         let before = core::mem::replace(&mut message.charged_octets, octets);
         self.octets = self.octets - before + octets;
@@ -251,14 +237,14 @@ impl<R: Ord + Copy> Reassembler<R> {
 
     /// Drops messages, the one that waited longest first, until the limits hold. The newest stays
     /// unless it is alone.
-    fn make_room(&mut self, newest: Key<R>, drops: &mut DropCounters) {
+    fn make_room(&mut self, newest: Place, drops: &mut LinkDrops) {
         while self.messages.len() > self.limits.messages_max
             || self.octets > self.limits.octets_max
             || self.share.is_exceeded()
         {
-            let was_newest = self.messages.len() == 1 && self.messages.contains_key(&newest);
+            let was_newest = self.messages.oldest() == Some(newest);
             self.remove_oldest();
-            drops.count(LinkDrop::ReassemblyEvicted.label());
+            drops.count(LinkDrop::ReassemblyEvicted);
             if was_newest {
                 break;
             }
@@ -266,15 +252,14 @@ impl<R: Ord + Copy> Reassembler<R> {
     }
 
     fn remove_oldest(&mut self) {
-        if let Some((_, key)) = self.order.first_key_value() {
-            self.remove(*key);
+        if let Some(place) = self.messages.oldest() {
+            self.remove(place);
         }
     }
 
     /// Takes a message out: its headers and the octets of its beginning.
-    fn remove(&mut self, key: Key<R>) -> Option<(LpHeaders, Vec<u8>)> {
-        let message = self.messages.remove(&key)?;
-        self.order.remove(&message.stamp);
+    fn remove(&mut self, place: Place) -> Option<(LpHeaders, Vec<u8>)> {
+        let message = self.messages.remove(place)?;
         self.octets -= message.charged_octets;
         self.share.charge(0, message.charged_octets);
         Some((message.headers, message.beginning))
@@ -282,16 +267,15 @@ impl<R: Ord + Copy> Reassembler<R> {
 
     /// Takes back the buffer of a finished message.
     pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.spares.len() < SPARE_BUFFERS_MAX && buffer.capacity() > 0 {
+        if self.spare.capacity() == 0 {
             buffer.clear();
-            self.spares.push(buffer);
+            self.spare = buffer;
         }
     }
 
     #[cfg(test)]
     pub(crate) fn memory_octets(&self) -> usize {
-        assert_eq!(self.octets, self.messages.values().map(|m| m.charged_octets).sum::<usize>());
-        assert_eq!(self.order.len(), self.messages.len());
+        assert_eq!(self.octets, self.messages.iter().map(|(_, m)| m.charged_octets).sum::<usize>());
         self.octets
     }
 }
@@ -304,22 +288,31 @@ impl<R> Drop for Reassembler<R> {
 
 impl Message {
     fn holds(&self, index: u64) -> bool {
-        index < self.next_index || self.early.contains_key(&index)
+        index < self.next_index || self.early.binary_search_by_key(&index, |(index, _)| *index).is_ok()
     }
 
-    fn insert(&mut self, index: u64, fragment: &[u8]) {
+    /// # Errors
+    /// There is no memory for it; the message must go.
+    fn insert(&mut self, index: u64, fragment: &[u8]) -> Result<(), TryReserveError> {
         if index != self.next_index {
+            let place = self.early.partition_point(|(before, _)| *before < index);
+            let mut octets = Vec::new();
+            octets.try_reserve_exact(fragment.len())?;
+            octets.extend_from_slice(fragment);
+            self.early.try_reserve(1)?;
+            self.early.insert(place, (index, octets));
             self.early_octets += fragment.len();
-            self.early.insert(index, fragment.into());
-            return;
+            return Ok(());
         }
+        let follow = self.early.iter().zip(index + 1..).take_while(|((early, _), next)| early == next);
+        let (count, octets) =
+            follow.fold((0, 0), |(count, sum), ((_, octets), _)| (count + 1, sum + octets.len()));
+        self.beginning.try_reserve(fragment.len() + octets)?;
         self.beginning.extend_from_slice(fragment);
-        self.next_index += 1;
-        while let Some(fragment) = self.early.remove(&self.next_index) {
-            self.early_octets -= fragment.len();
-            self.beginning.extend_from_slice(&fragment);
-            self.next_index += 1;
-        }
+        self.early.drain(..count).for_each(|(_, octets)| self.beginning.extend_from_slice(&octets));
+        self.early_octets -= octets;
+        self.next_index += 1 + count as u64;
+        Ok(())
     }
 
     fn memory_octets(&self) -> usize {

@@ -23,14 +23,14 @@ fn limits(messages_max: usize, octets_max: usize) -> ReassemblyLimits {
 
 struct Bench {
     reassembler: Reassembler<u8>,
-    drops: DropCounters,
+    drops: LinkDrops,
     now_ns: u64,
 }
 
 impl Bench {
     fn new(limits: ReassemblyLimits) -> Self {
         let reassembler = Reassembler::new(limits, ReassemblyShare::new(ReassemblyTotal::new(usize::MAX)));
-        Bench { reassembler, drops: DropCounters::default(), now_ns: 0 }
+        Bench { reassembler, drops: LinkDrops::default(), now_ns: 0 }
     }
 
     fn add(&mut self, remote: u8, wire: &[u8]) -> Result<Option<Vec<u8>>, LinkDrop> {
@@ -156,7 +156,7 @@ fn the_number_of_messages_is_limited_and_the_one_that_waited_longest_goes_first(
     assert_eq!(bench.drops.total(), 0, "at the limit");
     bench.add(0, &frame(1, 1, 3, &[1])).unwrap();
     bench.add(0, &frame(30, 0, 3, &[1])).unwrap();
-    let kept: BTreeSet<u64> = bench.reassembler.messages.keys().map(|(_, first)| *first).collect();
+    let kept: BTreeSet<u64> = bench.reassembler.messages.iter().map(|((_, first), _)| *first).collect();
     assert_eq!(kept, BTreeSet::from([0, 20, 30]), "message 10 waited longer than 0, which got a fragment");
     assert_eq!(bench.drops.of("reassembly_evicted"), 1, "one past the limit");
 }
@@ -184,7 +184,7 @@ fn tiny_fragments_that_come_early_are_charged_for_their_overhead() {
 fn the_limit_over_all_faces_holds_and_is_given_back() {
     let total = ReassemblyTotal::new(10_000);
     let mut faces: Vec<Reassembler<u8>> = (0..10).map(|_| of(&ReassemblyShare::new(total.clone()))).collect();
-    let mut drops = DropCounters::default();
+    let mut drops = LinkDrops::default();
     for n in 0..100u64 {
         let wire = frame(n * 10, 0, 2, &[1; 1000]);
         let view = LpView::parse(&wire).unwrap();
@@ -202,7 +202,7 @@ fn of(share: &Arc<ReassemblyShare>) -> Reassembler<u8> {
 }
 
 /// The first halves of so many packets of 8800 octets.
-fn begin(face: &mut Reassembler<u8>, packets: std::ops::Range<u64>, drops: &mut DropCounters) {
+fn begin(face: &mut Reassembler<u8>, packets: std::ops::Range<u64>, drops: &mut LinkDrops) {
     for n in packets {
         let wire = frame(n * 2, 0, 2, &[1; 4400]);
         face.add(&LpView::parse(&wire).unwrap(), 0, 0, drops).unwrap();
@@ -214,7 +214,7 @@ fn a_holder_has_a_quarter_by_however_many_faces_and_not_an_octet_more() {
     let total = ReassemblyTotal::new(64 << 20);
     let share = ReassemblyShare::new(total.clone());
     let mut faces: Vec<_> = (0..1024).map(|_| of(&share)).collect();
-    let mut drops = DropCounters::default();
+    let mut drops = LinkDrops::default();
     for n in 0..4 {
         faces.iter_mut().for_each(|face| begin(face, n * 4..(n + 1) * 4, &mut drops));
         assert!(share.octets() <= 16 << 20, "{} octets", share.octets());
@@ -228,7 +228,7 @@ fn a_holder_has_a_quarter_by_however_many_faces_and_not_an_octet_more() {
 #[test]
 fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_and_they_pay() {
     let total = ReassemblyTotal::new(16 << 20);
-    let mut drops = DropCounters::default();
+    let mut drops = LinkDrops::default();
     let shares: Vec<_> = (0..64).map(|_| ReassemblyShare::new(total.clone())).collect();
     let mut large: Vec<_> = shares.iter().map(of).collect();
     let honest = ReassemblyShare::new(total.clone());
@@ -236,7 +236,7 @@ fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_a
     for round in 0..40 {
         large.iter_mut().for_each(|face| begin(face, round * 30..(round + 1) * 30, &mut drops));
         assert!(total.octets() <= 16 << 20 && total.octets() > 8 << 20, "{} octets", total.octets());
-        let mut of_honest = DropCounters::default();
+        let mut of_honest = LinkDrops::default();
         for face in &mut honest_faces {
             begin(face, round..round + 1, &mut of_honest);
         }
@@ -256,7 +256,7 @@ fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_a
 #[test]
 fn the_reserve_holds_the_longest_packet_and_one_more_of_it_is_too_much() {
     let total = ReassemblyTotal::new(4 * REASSEMBLY_RESERVE_OCTETS);
-    let mut drops = DropCounters::default();
+    let mut drops = LinkDrops::default();
     let others = ReassemblyShare::new(total.clone());
     others.charge(3 * REASSEMBLY_RESERVE_OCTETS, 0);
     let share = ReassemblyShare::new(total.clone());

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use namely_wire::{DecodeError, LpHeaders, LpView, PACKET_OCTETS_MAX, types};
 
-use crate::counters::{DropCounters, LinkDrop};
+use crate::counters::{LinkDrop, LinkDrops};
 use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
-use crate::service::{Delivered, LinkKind};
+use crate::service::{Carried, Delivered, LinkKind};
 
 /// What a receiver accepts on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +21,12 @@ pub struct Accepts {
 /// The receiving half of the link service of one face. It belongs to the one thread that reads the
 /// face. `R` tells remote endpoints apart on a link with several.
 ///
-/// [`LinkReceiver::tick`] must be called at [`LinkReceiver::due_ns`].
+/// [`LinkReceiver::tick`] must be called at [`LinkReceiver::due_ns`]. Drops are counted where the
+/// caller says, since receivers are many and drops are few.
 #[derive(Debug)]
 pub struct LinkReceiver<R = ()> {
     reassembler: Reassembler<R>,
-    /// The last reassembled packet, until the next call.
-    completed: Vec<u8>,
     reassembled: u64,
-    drops: DropCounters,
 }
 
 impl<R: Ord + Copy> LinkReceiver<R> {
@@ -39,33 +37,12 @@ impl<R: Ord + Copy> LinkReceiver<R> {
 
     /// A receiver of a holder that may have others.
     pub fn of(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
-        LinkReceiver {
-            reassembler: Reassembler::new(limits, share),
-            completed: Vec::new(),
-            reassembled: 0,
-            drops: DropCounters::default(),
-        }
+        LinkReceiver { reassembler: Reassembler::new(limits, share), reassembled: 0 }
     }
 
     /// Packets received in fragments.
     pub fn reassembled(&self) -> u64 {
         self.reassembled
-    }
-
-    /// Drops by reason.
-    pub fn drops(&self) -> &DropCounters {
-        &self.drops
-    }
-
-    /// Returns true if anything was dropped since drops were last taken.
-    #[inline]
-    pub fn has_drops(&self) -> bool {
-        !self.drops.is_empty()
-    }
-
-    /// Drops by reason since this was last called.
-    pub fn take_drops(&mut self) -> DropCounters {
-        core::mem::take(&mut self.drops)
     }
 
     /// Takes in a frame, which the sending half has seen ([`crate::LinkSender::on_arrival`]).
@@ -78,58 +55,58 @@ impl<R: Ord + Copy> LinkReceiver<R> {
     /// Why the frame was dropped; counted. The face goes on as before.
     #[inline]
     pub fn receive<'a>(
-        &'a mut self,
+        &mut self,
         view: &LpView<'a>,
         remote: R,
         accepts: Accepts,
         now_ns: u64,
+        drops: &mut LinkDrops,
     ) -> Result<Option<Delivered<'a>>, LinkDrop> {
-        match self.take_in(view, remote, accepts, now_ns) {
-            Ok(Arrival::None) => Ok(None),
-            Ok(Arrival::Whole(headers, packet)) => {
-                Ok(Some(Delivered { headers, packet, announcement: view.prefix_announcement }))
-            }
-            Ok(Arrival::Completed(headers)) => {
-                Ok(Some(Delivered { headers, packet: &self.completed, announcement: None }))
-            }
-            Err(drop) => {
-                self.drops.count(drop.label());
-                Err(drop)
-            }
-        }
+        let taken = self.take_in(view, remote, accepts, now_ns, drops);
+        taken.inspect_err(|drop| drops.count(*drop))
     }
 
-    /// Counts a frame that was dropped before it came here.
-    pub fn count(&mut self, drop: LinkDrop) {
-        self.drops.count(drop.label());
+    /// Takes back the buffer of a packet that came in fragments ([`Carried::Completed`]), for the
+    /// next one.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.reassembler.recycle(buffer);
     }
 
+    #[inline]
     fn take_in<'f>(
         &mut self,
         view: &LpView<'f>,
         remote: R,
         accepts: Accepts,
         now_ns: u64,
-    ) -> Result<Arrival<'f>, LinkDrop> {
-        let Some(fragment) = view.fragment else { return Ok(Arrival::None) };
+        drops: &mut LinkDrops,
+    ) -> Result<Option<Delivered<'f>>, LinkDrop> {
+        let (Some(fragment), Some(range)) = (view.fragment, view.fragment_range()) else { return Ok(None) };
         if view.frag_count == 1 && view.frag_index == 0 {
             let headers = check(view.headers, fragment, accepts)?;
-            return Ok(Arrival::Whole(headers, fragment));
+            let announcement = view.prefix_announcement;
+            return Ok(Some(Delivered { headers, packet: Carried::Whole(range), announcement }));
         }
         if accepts.kind == LinkKind::Stream {
             return Err(LinkDrop::FragmentOnStream);
         }
-        let added = self.reassembler.add(view, remote, now_ns, &mut self.drops)?;
-        let Some((headers, packet)) = added else { return Ok(Arrival::None) };
-        let previous = core::mem::replace(&mut self.completed, packet);
-        self.reassembler.recycle(previous);
+        let added = self.reassembler.add(view, remote, now_ns, drops)?;
+        let Some((headers, buffer)) = added else { return Ok(None) };
         self.reassembled += 1;
-        check(headers, &self.completed, accepts).map(Arrival::Completed)
+        match check(headers, &buffer, accepts) {
+            Ok(headers) => {
+                Ok(Some(Delivered { headers, packet: Carried::Completed(buffer), announcement: None }))
+            }
+            Err(drop) => {
+                self.recycle(buffer);
+                Err(drop)
+            }
+        }
     }
 
     /// Drops messages that stayed incomplete for too long.
-    pub fn tick(&mut self, now_ns: u64) {
-        self.reassembler.expire(now_ns, &mut self.drops);
+    pub fn tick(&mut self, now_ns: u64, drops: &mut LinkDrops) {
+        self.reassembler.expire(now_ns, drops);
     }
 
     /// When [`LinkReceiver::tick`] has something to do, ns; `None` while nothing waits.
@@ -137,14 +114,6 @@ impl<R: Ord + Copy> LinkReceiver<R> {
     pub fn due_ns(&self) -> Option<u64> {
         self.reassembler.due_ns()
     }
-}
-
-/// What a frame brought.
-enum Arrival<'f> {
-    None,
-    Whole(LpHeaders, &'f [u8]),
-    /// The packet is in `LinkReceiver::completed`.
-    Completed(LpHeaders),
 }
 
 /// Whether this may be a network packet, and whether these headers may stand on it (NFD

@@ -8,13 +8,14 @@
 //! again gets a new TxSequence and keeps its Sequence, by which the receiver knows it if both
 //! arrive; an acknowledgement of any of its TxSequences ends it.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
 
 use namely_wire::{LpFraming, LpHeaders};
 
-use crate::counters::{DropCounters, LinkDrop};
+use crate::counters::{LinkDrop, LinkDrops};
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
+use crate::ordered::{Numbered, Ordered};
 use crate::rtt::{Patience, RttEstimator};
 
 /// How often a lost frame goes again before its packet is dropped.
@@ -22,6 +23,10 @@ pub const RETRANSMISSIONS_MAX: u8 = 3;
 
 /// Maximum number of frames that wait for an acknowledgement; the oldest makes room for a new one.
 pub const UNACKED_FRAMES_MAX: usize = 4096;
+
+/// Maximum number of frames from the oldest that waits to the youngest, with those in between that
+/// were acknowledged.
+const UNACKED_SPAN_MAX: usize = 2 * UNACKED_FRAMES_MAX;
 
 /// Acknowledgements of frames sent later by which a frame is overtaken.
 const LATER_ACKS_OF_LOSS: usize = 3;
@@ -71,21 +76,20 @@ struct Unacked<P> {
     later_acks: usize,
     /// When it counts as lost, since it was overtaken.
     lost_ns: Option<u64>,
-    /// The TxSequences that it had before.
-    earlier: Vec<u64>,
+    /// The TxSequences that it had before, as many as retransmissions.
+    earlier: [u64; RETRANSMISSIONS_MAX as usize],
 }
 
 /// The reliability state of one face.
 #[derive(Debug)]
 pub(crate) struct Reliability<P> {
     mtu: usize,
-    next_tx_sequence: u64,
     /// By TxSequence, hence by time of sending.
-    unacked: BTreeMap<u64, Unacked<P>>,
+    unacked: Numbered<Unacked<P>>,
     /// Those that were overtaken, by the time at which they count as lost.
-    overtaken: BTreeSet<(u64, u64)>,
+    overtaken: Ordered<(u64, u64)>,
     /// By a TxSequence that a frame had before: the one that it has.
-    renamed: BTreeMap<u64, u64>,
+    renamed: Ordered<(u64, u64)>,
     /// TxSequences that a frame has acknowledged.
     acked: Vec<u64>,
     pending_acks: VecDeque<u64>,
@@ -105,10 +109,9 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
     pub(crate) fn new(mtu: usize, first_tx_sequence: u64) -> Self {
         Reliability {
             mtu,
-            next_tx_sequence: first_tx_sequence,
-            unacked: BTreeMap::new(),
-            overtaken: BTreeSet::new(),
-            renamed: BTreeMap::new(),
+            unacked: Numbered::new(first_tx_sequence),
+            overtaken: Ordered::default(),
+            renamed: Ordered::default(),
             acked: Vec::new(),
             pending_acks: VecDeque::new(),
             acks_due_ns: 0,
@@ -131,58 +134,72 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         core::mem::take(&mut self.too_long)
     }
 
-    /// Sends a frame for the first time and remembers it until it is acknowledged.
+    /// Makes room for so many frames more.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub(crate) fn reserve(&mut self, frames: usize) -> Result<(), TryReserveError> {
+        self.unacked.reserve(frames)
+    }
+
+    /// Sends a frame for the first time, for which there is room, and remembers it until it is
+    /// acknowledged.
     pub(crate) fn send(
         &mut self,
         outline: Outline<P>,
         now_ns: u64,
         scratch: &mut Vec<u8>,
-        drops: &mut DropCounters,
+        drops: &mut LinkDrops,
         emit: &mut impl FnMut(Frame<P>),
     ) {
-        if self.unacked.len() >= UNACKED_FRAMES_MAX {
-            let oldest = self.unacked.first_key_value().map(|(tx_sequence, _)| *tx_sequence);
+        while self.unacked.len() >= UNACKED_FRAMES_MAX || self.unacked.span() >= UNACKED_SPAN_MAX {
+            let oldest = self.unacked.first().map(|(tx_sequence, _)| tx_sequence);
             oldest.and_then(|tx_sequence| self.forget(tx_sequence));
-            drops.count(LinkDrop::UnackedEvicted.label());
+            drops.count(LinkDrop::UnackedEvicted);
         }
-        self.transmit(outline, (0, Vec::new()), now_ns, scratch, emit);
+        self.transmit(outline, (0, [0; RETRANSMISSIONS_MAX as usize]), now_ns, scratch, emit);
     }
 
     /// Sends a frame that has been sent again so often, under these TxSequences.
     fn transmit(
         &mut self,
         outline: Outline<P>,
-        (retransmissions, earlier): (u8, Vec<u64>),
+        (retransmissions, earlier): (u8, [u64; RETRANSMISSIONS_MAX as usize]),
         now_ns: u64,
         scratch: &mut Vec<u8>,
         emit: &mut impl FnMut(Frame<P>),
     ) {
-        let tx_sequence = self.next_tx_sequence;
-        self.next_tx_sequence = tx_sequence.wrapping_add(1);
+        let tx_sequence = self.unacked.next();
         if let Some(frame) = self.encode(&outline, tx_sequence, scratch) {
             emit(frame);
         }
-        self.renamed.extend(earlier.iter().map(|earlier| (*earlier, tx_sequence)));
+        for earlier in &earlier[..usize::from(retransmissions)] {
+            // Without memory for it, an acknowledgement that comes late is not known for one.
+            let _ = self.renamed.insert((*earlier, tx_sequence));
+        }
         let (later_acks, lost_ns) = (0, None);
         let unacked = Unacked { outline, sent_ns: now_ns, retransmissions, later_acks, lost_ns, earlier };
-        self.unacked.insert(tx_sequence, unacked);
+        self.unacked.push(unacked);
     }
 
     /// Takes a frame out of what waits for acknowledgement.
     fn forget(&mut self, tx_sequence: u64) -> Option<Unacked<P>> {
-        let unacked = self.unacked.remove(&tx_sequence)?;
-        unacked.lost_ns.map(|lost_ns| self.overtaken.remove(&(lost_ns, tx_sequence)));
-        for earlier in &unacked.earlier {
-            self.renamed.remove(earlier);
+        let unacked = self.unacked.remove(tx_sequence)?;
+        unacked.lost_ns.into_iter().for_each(|lost_ns| self.overtaken.remove(&(lost_ns, tx_sequence)));
+        for earlier in &unacked.earlier[..usize::from(unacked.retransmissions)] {
+            self.renamed.remove(&(*earlier, tx_sequence));
         }
         Some(unacked)
     }
 
     /// The same of all frames of a packet.
     fn forget_message(&mut self, message: u64) {
-        let of_message = self.unacked.iter().filter(|(_, unacked)| unacked.outline.message() == message);
-        let of_message: Vec<u64> = of_message.map(|(tx_sequence, _)| *tx_sequence).collect();
-        of_message.into_iter().for_each(|tx_sequence| drop(self.forget(tx_sequence)));
+        let first = self.unacked.first().map_or(0, |(tx_sequence, _)| tx_sequence);
+        for tx_sequence in first..self.unacked.next() {
+            if self.unacked.get(tx_sequence).is_some_and(|unacked| unacked.outline.message() == message) {
+                self.forget(tx_sequence);
+            }
+        }
     }
 
     /// The frame, with as many waiting acknowledgements as fit.
@@ -192,7 +209,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             frag_index: outline.frag_index,
             frag_count: outline.frag_count,
             tx_sequence: Some(tx_sequence),
-            acks: Vec::new(),
+            acks: &[],
             padding_octets: 0,
         };
         let payload = || Some(outline.payload.clone());
@@ -205,8 +222,10 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         if acks == 0 {
             return Some(frame);
         }
-        framing.acks = self.pending_acks.drain(..acks).collect();
-        Frame::with_header(&headers, &framing, payload(), scratch)
+        framing.acks = &self.pending_acks.make_contiguous()[..acks];
+        let frame = Frame::with_header(&headers, &framing, payload(), scratch);
+        self.pending_acks.drain(..acks);
+        frame
     }
 
     /// Whether the frame does not fit the link, as its MTU has become smaller since it was made.
@@ -224,13 +243,17 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
     }
 
     /// Records a received TxSequence, to be acknowledged.
-    pub(crate) fn on_tx_sequence(&mut self, tx_sequence: u64, now_ns: u64, drops: &mut DropCounters) {
+    pub(crate) fn on_tx_sequence(&mut self, tx_sequence: u64, now_ns: u64, drops: &mut LinkDrops) {
         if self.pending_acks.is_empty() {
             self.acks_due_ns = now_ns.saturating_add(ACK_DELAY_NS);
         }
         if self.pending_acks.len() >= PENDING_ACKS_MAX {
             self.pending_acks.pop_front();
-            drops.count(LinkDrop::AckEvicted.label());
+            drops.count(LinkDrop::AckEvicted);
+        }
+        if self.pending_acks.try_reserve(1).is_err() {
+            drops.count(LinkDrop::NoMemory);
+            return;
         }
         self.pending_acks.push_back(tx_sequence);
         if self.pending_acks.len() >= IDLE_ACKS_MAX {
@@ -247,14 +270,23 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
     pub(crate) fn on_acks(&mut self, acks: impl Iterator<Item = u64>, now_ns: u64) {
         let mut acked = core::mem::take(&mut self.acked);
         acked.clear();
-        acked.extend(acks.filter(|tx_sequence| self.on_ack(*tx_sequence, now_ns)));
+        for tx_sequence in acks {
+            // What cannot be noted overtakes nothing.
+            if self.on_ack(tx_sequence, now_ns) && acked.try_reserve(1).is_ok() {
+                acked.push(tx_sequence);
+            }
+        }
         acked.sort_unstable();
         let lost_ns = now_ns.saturating_add(self.patience.wait_ns(&self.rtt));
-        for (tx_sequence, unacked) in self.unacked.range_mut(..acked.last().copied().unwrap_or(0)) {
-            unacked.later_acks += acked.len() - acked.partition_point(|acked| acked < tx_sequence);
-            if unacked.later_acks >= LATER_ACKS_OF_LOSS && unacked.lost_ns.is_none() {
+        let last = acked.last().copied().unwrap_or(0);
+        for (tx_sequence, unacked) in self.unacked.iter_mut().take_while(|(number, _)| *number < last) {
+            unacked.later_acks += acked.len() - acked.partition_point(|acked| *acked < tx_sequence);
+            // Without memory for it, it is overtaken by the next acknowledgement, or times out.
+            if unacked.later_acks >= LATER_ACKS_OF_LOSS
+                && unacked.lost_ns.is_none()
+                && self.overtaken.insert((lost_ns, tx_sequence)).is_ok()
+            {
                 unacked.lost_ns = Some(lost_ns);
-                self.overtaken.insert((lost_ns, *tx_sequence));
             }
         }
         self.acked = acked;
@@ -262,7 +294,8 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
 
     /// Returns true if a frame was waiting for this.
     fn on_ack(&mut self, tx_sequence: u64, now_ns: u64) -> bool {
-        if let Some(renamed) = self.renamed.get(&tx_sequence).copied() {
+        let renamed = self.renamed.first_from(&(tx_sequence, 0)).copied();
+        if let Some((_, renamed)) = renamed.filter(|(earlier, _)| *earlier == tx_sequence) {
             self.needless += 1;
             self.patience.on_needless();
             return self.forget(renamed).is_some();
@@ -279,7 +312,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         &mut self,
         now_ns: u64,
         scratch: &mut Vec<u8>,
-        drops: &mut DropCounters,
+        drops: &mut LinkDrops,
         emit: &mut impl FnMut(Frame<P>),
     ) {
         while let Some((lost_ns, tx_sequence)) = self.overtaken.first().copied()
@@ -289,12 +322,12 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             self.on_loss(tx_sequence, now_ns, scratch, drops, emit);
         }
         let mut timed_out = false;
-        while let Some((sequence, unacked)) = self.unacked.first_key_value() {
+        while let Some((sequence, unacked)) = self.unacked.first() {
             if unacked.sent_ns.saturating_add(self.rtt.rto_ns()) > now_ns {
                 break;
             }
             timed_out = true;
-            self.on_loss(*sequence, now_ns, scratch, drops, emit);
+            self.on_loss(sequence, now_ns, scratch, drops, emit);
         }
         if timed_out {
             self.rtt.back_off();
@@ -307,8 +340,10 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
                 .min(self.mtu.saturating_sub(4) / ACK_OCTETS)
                 .max(1);
             let framing =
-                LpFraming { acks: self.pending_acks.drain(..acks).collect(), ..LpFraming::default() };
-            if let Some(frame) = Frame::with_header(&LpHeaders::default(), &framing, None, scratch) {
+                LpFraming { acks: &self.pending_acks.make_contiguous()[..acks], ..LpFraming::default() };
+            let frame = Frame::with_header(&LpHeaders::default(), &framing, None, scratch);
+            self.pending_acks.drain(..acks);
+            if let Some(frame) = frame {
                 emit(frame);
             }
         }
@@ -319,7 +354,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         tx_sequence: u64,
         now_ns: u64,
         scratch: &mut Vec<u8>,
-        drops: &mut DropCounters,
+        drops: &mut LinkDrops,
         emit: &mut impl FnMut(Frame<P>),
     ) {
         let Some(lost) = self.forget(tx_sequence) else { return };
@@ -327,8 +362,12 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         if lost.retransmissions < RETRANSMISSIONS_MAX {
             self.retransmitted += 1;
             if !self.is_too_long(&lost.outline, scratch) {
+                if self.reserve(1).is_err() {
+                    self.forget_message(message);
+                    return drops.count(LinkDrop::NoMemory);
+                }
                 let mut earlier = lost.earlier;
-                earlier.push(tx_sequence);
+                earlier[usize::from(lost.retransmissions)] = tx_sequence;
                 let history = (lost.retransmissions + 1, earlier);
                 return self.transmit(lost.outline, history, now_ns, scratch, emit);
             }
@@ -336,18 +375,21 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             self.forget_message(message);
             let Outline { headers, payload, .. } = lost.outline;
             let octets = payload.packet.as_ref().len() as u32;
+            if self.too_long.try_reserve(1).is_err() {
+                return drops.count(LinkDrop::NoMemory);
+            }
             self.too_long.push((headers, Payload { range: 0..octets, ..payload }));
             return;
         }
         // Without this fragment the others of its packet are of no use.
         self.forget_message(message);
-        drops.count(LinkDrop::RetransmissionsExhausted.label());
+        drops.count(LinkDrop::RetransmissionsExhausted);
     }
 
     /// When [`Reliability::tick`] has something to do, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let acks = (!self.pending_acks.is_empty()).then_some(self.acks_due_ns);
-        let oldest = self.unacked.first_key_value();
+        let oldest = self.unacked.first();
         let timeout = oldest.map(|(_, unacked)| unacked.sent_ns.saturating_add(self.rtt.rto_ns()));
         let overtaken = self.overtaken.first().map(|(lost_ns, _)| *lost_ns);
         acks.into_iter().chain(timeout).chain(overtaken).min()
@@ -357,17 +399,22 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
 /// The last [`RECENT_SEQUENCES_MAX`] Sequences.
 #[derive(Debug, Default)]
 struct RecentSequences {
-    known: BTreeSet<u64>,
+    known: Ordered<u64>,
     order: VecDeque<u64>,
 }
 
 impl RecentSequences {
     /// Returns true if the number is new.
     fn insert(&mut self, sequence: u64) -> bool {
-        if !self.known.insert(sequence) {
-            return false;
+        // What cannot be noted is not known when it comes again.
+        if self.order.try_reserve(1).is_err() {
+            return true;
         }
-        self.order.push_back(sequence);
+        match self.known.insert(sequence) {
+            Ok(true) => self.order.push_back(sequence),
+            Ok(false) => return false,
+            Err(_) => return true,
+        }
         if self.order.len() > RECENT_SEQUENCES_MAX
             && let Some(oldest) = self.order.pop_front()
         {

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use namely_wire::{LpFraming, LpHeaders, LpView};
 
-use crate::counters::{DropCounters, LinkDrop};
+use crate::counters::{LinkDrop, LinkDrops};
 use crate::fragment::FragmentPlan;
-use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
+use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload, ready};
 use crate::path::{PATH_OCTETS_BASE, Path};
 use crate::reliability::{Outline, Reliability};
 use crate::service::{LinkConfig, LinkKind, Outbound};
@@ -31,7 +31,7 @@ pub struct LinkSender<P> {
     reliability: Option<Box<Reliability<P>>>,
     fragmented: u64,
     congestion_marks: u64,
-    drops: DropCounters,
+    drops: LinkDrops,
     scratch: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             reliability: None,
             fragmented: 0,
             congestion_marks: 0,
-            drops: DropCounters::default(),
+            drops: LinkDrops::default(),
             scratch: Vec::new(),
         };
         sender.reconfigure(config);
@@ -138,7 +138,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     }
 
     /// Drops by reason.
-    pub fn drops(&self) -> &DropCounters {
+    pub fn drops(&self) -> &LinkDrops {
         &self.drops
     }
 
@@ -151,7 +151,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     /// Sends a packet: `emit` gets its frames in order.
     ///
     /// # Errors
-    /// [`LinkDrop::MtuTooSmall`]: nothing was emitted; counted.
+    /// [`LinkDrop::MtuTooSmall`], [`LinkDrop::NoMemory`]: nothing was emitted; counted.
     pub fn send(
         &mut self,
         outbound: Outbound<P>,
@@ -189,17 +189,16 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             LinkKind::Datagram { .. } => {
                 self.note_packet(octets, now_ns);
                 let mtu = self.mtu;
-                octets + FRAME_HEADER_OCTETS_MAX <= mtu || {
-                    octets + self.header_octets(&headers, mtu, 1) <= mtu
-                }
+                octets + FRAME_HEADER_OCTETS_MAX <= mtu
+                    || self.header_octets(&headers, mtu, 1).is_ok_and(|header| octets + header <= mtu)
             }
         };
-        if fits {
-            self.send_whole(headers, payload, now_ns, emit);
-            return Ok(());
-        }
-        let sent = self.send_fragments(headers, payload, now_ns, emit);
-        sent.inspect_err(|drop| self.drops.count(drop.label()))
+        let sent = if fits {
+            self.send_whole(headers, payload, now_ns, emit)
+        } else {
+            self.send_fragments(headers, payload, now_ns, emit)
+        };
+        sent.inspect_err(|drop| self.drops.count(*drop))
     }
 
     /// Sends what is a link packet already, if it can leave as it is: where it fits, on a link
@@ -220,18 +219,29 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         payload: Payload<P>,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
-    ) {
+    ) -> Result<(), LinkDrop> {
         if self.reliability.is_some() {
+            self.prepare(1)?;
             let sequence = self.take_sequences(1);
             let outline = Outline { headers, sequence, frag_index: 0, frag_count: 1, payload };
             self.send_outline(outline, 0, now_ns, emit);
         } else if headers.is_empty() {
             emit(Frame::bare(payload));
-        } else if let Some(frame) =
-            Frame::with_header(&headers, &LpFraming::default(), Some(payload), &mut self.scratch)
-        {
-            emit(frame);
+        } else {
+            let framing = LpFraming::default();
+            let frame = Frame::with_header(&headers, &framing, Some(payload), &mut self.scratch);
+            emit(frame.ok_or(LinkDrop::NoMemory)?);
         }
+        Ok(())
+    }
+
+    /// Has memory for so many frames, so that either all of a packet's are sent or none.
+    fn prepare(&mut self, frames: usize) -> Result<(), LinkDrop> {
+        let reserved = ready(&mut self.scratch).and_then(|()| match &mut self.reliability {
+            Some(reliability) => reliability.reserve(frames),
+            None => Ok(()),
+        });
+        reserved.map_err(|_| LinkDrop::NoMemory)
     }
 
     /// Indexed fragmentation. Headers of the network packet go on the first fragment.
@@ -243,8 +253,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
         let mtu = self.mtu;
-        let first_header = self.header_octets(&headers, mtu, crate::FRAGMENTS_MAX);
-        let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX);
+        let first_header = self.header_octets(&headers, mtu, crate::FRAGMENTS_MAX)?;
+        let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX)?;
         let mut plan = FragmentPlan::new(payload.range.len(), mtu, first_header, rest_header)?;
         let mut padding_octets = 0;
         if self.reliability.is_none() && plan.count <= EQUAL_FRAGMENTS_MAX {
@@ -260,6 +270,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 (plan, padding_octets) = equal;
             }
         }
+        self.prepare(plan.count as usize)?;
         self.fragmented += 1;
         let first_sequence = self.take_sequences(plan.count);
         for frag_index in 0..plan.count {
@@ -304,22 +315,22 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     }
 
     /// The most octets of header that a frame of at most `mtu` octets needs.
-    fn header_octets(&mut self, headers: &LpHeaders, mtu: usize, frag_count: u64) -> usize {
+    fn header_octets(&mut self, headers: &LpHeaders, mtu: usize, frag_count: u64) -> Result<usize, LinkDrop> {
         let is_bare = headers.is_empty() && frag_count == 1 && self.reliability.is_none();
         if is_bare {
-            return 0;
+            return Ok(0);
         }
         let framing = LpFraming {
             sequence: (frag_count > 1 || self.reliability.is_some()).then_some(0),
             frag_index: frag_count - 1,
             frag_count,
             tx_sequence: self.reliability.as_ref().map(|_| 0),
-            acks: Vec::new(),
+            acks: &[],
             padding_octets: 0,
         };
-        self.scratch.clear();
+        ready(&mut self.scratch).map_err(|_| LinkDrop::NoMemory)?;
         namely_wire::encode_lp_header(headers, &framing, None, Some(mtu), &mut self.scratch);
-        self.scratch.len()
+        Ok(self.scratch.len())
     }
 
     /// Records what an arrived frame says to the reliability service. `emit` gets the answer to a
@@ -367,9 +378,10 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     fn answer_probe(&mut self, view: &LpView<'_>, emit: &mut impl FnMut(Frame<P>)) {
         let is_stream = self.config.kind == LinkKind::Stream;
         let (None, Some(tx_sequence), false) = (view.fragment, view.tx_sequence, is_stream) else { return };
-        let framing = LpFraming { acks: Vec::from([tx_sequence]), ..LpFraming::default() };
-        if let Some(frame) = Frame::with_header(&LpHeaders::default(), &framing, None, &mut self.scratch) {
-            emit(frame);
+        let framing = LpFraming { acks: &[tx_sequence], ..LpFraming::default() };
+        match Frame::with_header(&LpHeaders::default(), &framing, None, &mut self.scratch) {
+            Some(frame) => emit(frame),
+            None => self.drops.count(LinkDrop::NoMemory),
         }
     }
 
@@ -382,7 +394,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 }
             });
             if lost > 0 {
-                self.drops.add(LinkDrop::PathProbeLost.label(), lost);
+                self.drops.add(LinkDrop::PathProbeLost, lost);
             }
             self.follow_path();
         }
@@ -405,6 +417,6 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
 /// octet each.
 const EQUAL_FRAGMENTS_MAX: u64 = 255;
 
-fn fragment_framing(sequence: u64, frag_index: u64, frag_count: u64) -> LpFraming {
+fn fragment_framing(sequence: u64, frag_index: u64, frag_count: u64) -> LpFraming<'static> {
     LpFraming { sequence: Some(sequence), frag_index, frag_count, ..LpFraming::default() }
 }

@@ -1,11 +1,13 @@
 //! Both halves of the link service of one face, for who sends and receives on one thread.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use namely_wire::{LpHeaders, LpView};
 
 use crate::codel::CodelConfig;
-use crate::counters::{DropCounters, LinkDrop};
+use crate::counters::{LinkDrop, LinkDrops};
 use crate::frame::{Frame, Patch};
 use crate::reassembly::{ReassemblyLimits, ReassemblyTotal};
 use crate::receiver::{Accepts, LinkReceiver};
@@ -69,7 +71,7 @@ pub struct LinkCounters {
     /// Packets that got a congestion mark here.
     pub congestion_marks: u64,
     /// Drops by reason.
-    pub drops: DropCounters,
+    pub drops: LinkDrops,
 }
 
 /// A network packet to send.
@@ -83,13 +85,33 @@ pub struct Outbound<P> {
     pub hop_limit: Option<Patch>,
 }
 
+/// Where a packet that arrived lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// In the frame, there.
+    Whole(Range<usize>),
+    /// It came in fragments, and lies in a buffer of the receiver's, which is best given back
+    /// ([`LinkReceiver::recycle`]) when the packet has been copied to where it is to stay.
+    Completed(Vec<u8>),
+}
+
+impl Carried {
+    /// Its octets; `frame` is what it arrived with.
+    pub fn octets<'a>(&'a self, frame: &'a [u8]) -> &'a [u8] {
+        match self {
+            Carried::Whole(range) => &frame[range.clone()],
+            Carried::Completed(buffer) => buffer,
+        }
+    }
+}
+
 /// A network packet that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered<'a> {
     /// Its headers. IncomingFaceId is never set: only a router may.
     pub headers: LpHeaders,
     /// Its octets: an Interest or a Data by their first TYPE, otherwise unchecked.
-    pub packet: &'a [u8],
+    pub packet: Carried,
     /// The PrefixAnnouncement that came with it, unchecked; never with a packet that came in
     /// fragments.
     pub announcement: Option<&'a [u8]>,
@@ -121,12 +143,15 @@ pub struct Delivered<'a> {
 /// for frame in &frames {
 ///     assert!(there.receive(frame, (), 2, &mut |_| ()).unwrap().is_none());
 /// }
-/// assert_eq!(there.receive(&last, (), 2, &mut |_| ()).unwrap().unwrap().packet, packet);
+/// let delivered = there.receive(&last, (), 2, &mut |_| ()).unwrap().unwrap();
+/// assert_eq!(delivered.packet.octets(&last), packet);
 /// ```
 #[derive(Debug)]
 pub struct LinkService<P, R = ()> {
     sender: LinkSender<P>,
     receiver: LinkReceiver<R>,
+    /// Of the receiving half.
+    drops: LinkDrops,
 }
 
 impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
@@ -136,6 +161,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         LinkService {
             sender: LinkSender::new(config, first_sequence),
             receiver: LinkReceiver::new(config.reassembly, total),
+            drops: LinkDrops::default(),
         }
     }
 
@@ -170,7 +196,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     /// What it has done.
     pub fn counters(&self) -> LinkCounters {
         let mut drops = self.sender.drops().clone();
-        drops.merge(self.receiver.drops());
+        drops.merge(&self.drops);
         LinkCounters {
             fragmented: self.sender.fragmented(),
             reassembled: self.receiver.reassembled(),
@@ -206,13 +232,13 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     /// # Errors
     /// Why the frame was dropped; counted. The face goes on as before.
     pub fn receive<'a>(
-        &'a mut self,
+        &mut self,
         frame: &'a [u8],
         remote: R,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<Option<Delivered<'a>>, LinkDrop> {
-        let LinkService { sender, receiver } = self;
+        let LinkService { sender, receiver, drops } = self;
         let config = sender.config();
         let accepts = Accepts { kind: config.kind, local_fields: config.local_fields };
         let seen = LpView::parse(frame).map_err(LinkDrop::Malformed).and_then(|view| {
@@ -220,17 +246,22 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
             Ok(view)
         });
         match seen {
-            Ok(view) => receiver.receive(&view, remote, accepts, now_ns),
+            Ok(view) => receiver.receive(&view, remote, accepts, now_ns, drops),
             Err(drop) => {
-                receiver.count(drop);
+                drops.count(drop);
                 Err(drop)
             }
         }
     }
 
+    /// Takes back the buffer of a packet that came in fragments ([`LinkReceiver::recycle`]).
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.receiver.recycle(buffer);
+    }
+
     /// Does what is due: drops incomplete messages, sends lost frames again, acknowledges.
     pub fn tick(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
-        self.receiver.tick(now_ns);
+        self.receiver.tick(now_ns, &mut self.drops);
         self.sender.tick(now_ns, emit);
     }
 

@@ -67,7 +67,7 @@ fn send(from: &mut Service, headers: LpHeaders, packet: &Packet, now_ns: u64) ->
 
 fn receive(to: &mut Service, frame: &[u8], now_ns: u64) -> Option<(LpHeaders, Vec<u8>)> {
     let got = to.receive(frame, 0, now_ns, &mut |_| ()).ok().flatten();
-    got.map(|delivered| (delivered.headers, delivered.packet.to_vec()))
+    got.map(|delivered| (delivered.headers, delivered.packet.octets(frame).to_vec()))
 }
 
 fn drops(service: &Service, label: &str) -> u64 {
@@ -325,7 +325,7 @@ impl Network {
                 let mut emit = |frame| sent[1 - to].push(octets(frame));
                 if let Ok(Some(got)) = self.ends[to].receive(&frame, 0, self.now_ns, &mut emit) {
                     assert_eq!(to, 1, "only one end sends packets");
-                    self.received.push(got.packet.to_vec());
+                    self.received.push(got.packet.octets(&frame).to_vec());
                 }
             } else {
                 for (end, sent) in [1, 0].into_iter().zip(&mut sent) {
@@ -480,6 +480,25 @@ fn the_window_of_unacknowledged_frames_is_bounded() {
     let interest = packet(5, 50, 1);
     for _ in 0..UNACKED_FRAMES_MAX {
         send(&mut from, LpHeaders::default(), &interest, 0);
+    }
+    assert_eq!(drops(&from, "unacked_evicted"), 0, "at the limit");
+    send(&mut from, LpHeaders::default(), &interest, 0);
+    assert_eq!(drops(&from, "unacked_evicted"), 1, "one past it");
+}
+
+#[test]
+fn a_frame_that_alone_is_not_acknowledged_holds_no_more_places_than_the_limit() {
+    let mut from = service(reliable(500));
+    let interest = packet(5, 50, 1);
+    for n in 0..2 * UNACKED_FRAMES_MAX {
+        let frame = send(&mut from, LpHeaders::default(), &interest, 0).remove(0);
+        let tx_sequence = LpView::parse(&frame).unwrap().tx_sequence.unwrap();
+        if n > 0 {
+            let mut ack = Vec::new();
+            let framing = LpFraming { acks: &[tx_sequence], ..LpFraming::default() };
+            encode_lp_header(&LpHeaders::default(), &framing, None, None, &mut ack);
+            receive(&mut from, &ack, 0);
+        }
     }
     assert_eq!(drops(&from, "unacked_evicted"), 0, "at the limit");
     send(&mut from, LpHeaders::default(), &interest, 0);

@@ -311,7 +311,7 @@ impl Port {
         let mut again = Vec::new();
         let received = match self.service.receive(frame, from, now_ns, &mut |frame| again.push(frame)) {
             Ok(delivered) => delivered.map(|delivered| namely_forwarder::Received {
-                packet: delivered.packet.into(),
+                packet: delivered.packet.octets(frame).into(),
                 headers: delivered.headers,
             }),
             Err(_) => {

@@ -49,29 +49,58 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
+    /// The counter names under which drops are reported, by [`DecodeError::number`].
+    pub const LABELS: [&'static str; 20] = [
+        "truncated",
+        "trailing_octets",
+        "non_minimal_number",
+        "bad_type",
+        "length_too_large",
+        "bad_integer",
+        "bad_length",
+        "unexpected_type",
+        "missing_element",
+        "unknown_critical",
+        "repeated_element",
+        "bad_component_type",
+        "bad_digest_length",
+        "too_many_components",
+        "empty_name",
+        "bad_name",
+        "missing_parameters_digest",
+        "bad_uri",
+        "bad_text",
+        "out_of_range",
+    ];
+
     /// The counter name under which drops for this reason are reported.
     pub fn label(&self) -> &'static str {
+        Self::LABELS[self.number()]
+    }
+
+    /// Which reason it is, whatever TYPE it is about: for who counts in an array.
+    pub fn number(&self) -> usize {
         match self {
-            DecodeError::Truncated => "truncated",
-            DecodeError::TrailingOctets => "trailing_octets",
-            DecodeError::NonMinimalNumber => "non_minimal_number",
-            DecodeError::BadType => "bad_type",
-            DecodeError::LengthTooLarge => "length_too_large",
-            DecodeError::BadInteger => "bad_integer",
-            DecodeError::BadLength(_) => "bad_length",
-            DecodeError::UnexpectedType(_) => "unexpected_type",
-            DecodeError::Missing(_) => "missing_element",
-            DecodeError::UnknownCritical(_) => "unknown_critical",
-            DecodeError::Repeated(_) => "repeated_element",
-            DecodeError::BadComponentType => "bad_component_type",
-            DecodeError::BadDigestLength => "bad_digest_length",
-            DecodeError::TooManyComponents => "too_many_components",
-            DecodeError::EmptyName => "empty_name",
-            DecodeError::BadName => "bad_name",
-            DecodeError::MissingParametersDigest => "missing_parameters_digest",
-            DecodeError::BadUri => "bad_uri",
-            DecodeError::BadText => "bad_text",
-            DecodeError::OutOfRange(_) => "out_of_range",
+            DecodeError::Truncated => 0,
+            DecodeError::TrailingOctets => 1,
+            DecodeError::NonMinimalNumber => 2,
+            DecodeError::BadType => 3,
+            DecodeError::LengthTooLarge => 4,
+            DecodeError::BadInteger => 5,
+            DecodeError::BadLength(_) => 6,
+            DecodeError::UnexpectedType(_) => 7,
+            DecodeError::Missing(_) => 8,
+            DecodeError::UnknownCritical(_) => 9,
+            DecodeError::Repeated(_) => 10,
+            DecodeError::BadComponentType => 11,
+            DecodeError::BadDigestLength => 12,
+            DecodeError::TooManyComponents => 13,
+            DecodeError::EmptyName => 14,
+            DecodeError::BadName => 15,
+            DecodeError::MissingParametersDigest => 16,
+            DecodeError::BadUri => 17,
+            DecodeError::BadText => 18,
+            DecodeError::OutOfRange(_) => 19,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 use crate::error::DecodeError;
 use crate::tlv::{self, Reader, Writer};
@@ -157,7 +158,7 @@ impl LpHeaders {
 
 /// The link-layer fields of one outgoing link packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LpFraming {
+pub struct LpFraming<'a> {
     /// Sequence.
     pub sequence: Option<u64>,
     /// FragIndex; left out when 0.
@@ -167,7 +168,7 @@ pub struct LpFraming {
     /// TxSequence.
     pub tx_sequence: Option<u64>,
     /// Acks to carry.
-    pub acks: Vec<u64>,
+    pub acks: &'a [u64],
     /// Octets of a field of zeros that receivers ignore, with its TYPE and LENGTH: 4 to 256, or 0
     /// for none. It makes link packets equally long.
     pub padding_octets: usize,
@@ -178,7 +179,7 @@ pub struct LpFraming {
 /// sends `fragment_octets` octets right behind. Without `fragment_octets` the packet is IDLE.
 pub fn encode_lp_header(
     headers: &LpHeaders,
-    framing: &LpFraming,
+    framing: &LpFraming<'_>,
     prefix_announcement: Option<&[u8]>,
     fragment_octets: Option<usize>,
     out: &mut Vec<u8>,
@@ -195,7 +196,7 @@ pub fn encode_lp_header(
         w.nni(LP_FRAG_COUNT, framing.frag_count);
     }
     headers.encode_before_fragment(&mut w);
-    for ack in &framing.acks {
+    for ack in framing.acks {
         w.tlv(LP_ACK, &ack.to_be_bytes());
     }
     if let Some(sequence) = framing.tx_sequence {
@@ -271,6 +272,7 @@ pub struct LpView<'a> {
     /// Fragment's VALUE; `None` in an IDLE packet.
     pub fragment: Option<&'a [u8]>,
     fields: &'a [u8],
+    octets: usize,
 }
 
 impl<'a> LpView<'a> {
@@ -293,6 +295,7 @@ impl<'a> LpView<'a> {
             prefix_announcement: None,
             fragment: None,
             fields: outer.value,
+            octets: wire.len(),
         };
         match outer.typ {
             LP_PACKET => view.parse_fields(Reader::new(outer.value))?,
@@ -352,6 +355,12 @@ impl<'a> LpView<'a> {
             _ => self.prefix_announcement = Some(tlv.value),
         }
         Ok(())
+    }
+
+    /// Where Fragment's VALUE lies among the octets that were parsed: at their end, since it is the
+    /// last element.
+    pub fn fragment_range(&self) -> Option<Range<usize>> {
+        self.fragment.map(|fragment| self.octets - fragment.len()..self.octets)
     }
 
     /// The Acks that the packet carries.

@@ -40,7 +40,7 @@ fn every_field_has_the_octets_that_the_protocol_gives() {
         frag_index: 1,
         frag_count: 3,
         tx_sequence: Some(7),
-        acks: vec![5, 6],
+        acks: &[5, 6],
         padding_octets: 0,
     };
     let mut wire = Vec::new();
@@ -90,7 +90,7 @@ fn a_packet_without_fragment_is_idle() {
     let view = LpView::parse(&[100, 0]);
     assert_eq!(view.map(|v| v.fragment), Ok(None));
     let mut wire = Vec::new();
-    let framing = LpFraming { acks: vec![1], ..Default::default() };
+    let framing = LpFraming { acks: &[1], ..Default::default() };
     encode_lp_header(&LpHeaders::default(), &framing, None, None, &mut wire);
     let view = LpView::parse(&wire).unwrap();
     assert_eq!((view.fragment, view.acks().collect::<Vec<_>>()), (None, vec![1]));
@@ -222,8 +222,7 @@ fn a_data_of_8800_octets_fits_a_link_packet_with_every_header() {
         congestion_mark: Some(u64::MAX),
         non_discovery: true,
     };
-    let framing =
-        LpFraming { sequence: Some(1), tx_sequence: Some(1), acks: vec![0; 16], ..Default::default() };
+    let framing = LpFraming { sequence: Some(1), tx_sequence: Some(1), acks: &[0; 16], ..Default::default() };
     let mut wire = Vec::new();
     encode_lp_header(&headers, &framing, None, Some(data.len()), &mut wire);
     wire.extend(&data);
@@ -275,7 +274,7 @@ proptest! {
         announcement: Option<[u8; 4]>,
         fragment in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let framing = LpFraming { sequence, frag_index, frag_count, tx_sequence, acks, padding_octets: 0 };
+        let framing = LpFraming { sequence, frag_index, frag_count, tx_sequence, acks: &acks, padding_octets: 0 };
         let mut wire = vec![];
         let announcement = announcement.as_ref().map(|a| &a[..]);
         encode_lp_header(&headers, &framing, announcement, Some(fragment.len()), &mut wire);
@@ -283,13 +282,14 @@ proptest! {
         let view = LpView::parse(&wire).unwrap();
         prop_assert_eq!(view.headers, headers);
         prop_assert_eq!(view.fragment, Some(&fragment[..]));
+        prop_assert_eq!(view.fragment_range(), Some(wire.len() - fragment.len()..wire.len()));
         prop_assert_eq!(view.prefix_announcement, announcement);
         let seen = LpFraming {
             sequence: view.sequence,
             frag_index: view.frag_index,
             frag_count: view.frag_count,
             tx_sequence: view.tx_sequence,
-            acks: view.acks().collect(),
+            acks: &view.acks().collect::<Vec<_>>(),
             padding_octets: 0,
         };
         prop_assert_eq!(seen, framing);

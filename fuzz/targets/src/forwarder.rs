@@ -269,11 +269,13 @@ impl World {
         let Face { id, link, asked, .. } = &mut self.faces[at];
         let id = *id;
         let Ok(Some(delivered)) = link.receive(frame, 0, self.now_ns, &mut |_| ()) else { return };
-        if let (None, Ok(interest)) = (delivered.headers.nack, InterestView::parse(delivered.packet)) {
+        if let (None, Ok(interest)) =
+            (delivered.headers.nack, InterestView::parse(delivered.packet.octets(frame)))
+        {
             let digests = usize::from(interest.implicit_digest().is_some());
             asked.push((interest.name.without_last(digests).to_name(), interest.can_be_prefix));
         }
-        let received = Received { packet: delivered.packet.into(), headers: delivered.headers };
+        let received = Received { packet: delivered.packet.octets(frame).into(), headers: delivered.headers };
         self.forwarder.receive(id, received, self.now_ns, &mut self.home);
         self.send_all();
         self.wake();

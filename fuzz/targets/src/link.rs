@@ -1,7 +1,7 @@
 //! The link service and the cutting of streams.
 
 use namely_link::stream::packet_octets;
-use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyLimits, ReassemblyTotal};
+use namely_link::{Carried, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyLimits, ReassemblyTotal};
 use namely_wire::tlv::read_tlv;
 use namely_wire::types::{DATA, INTEREST};
 use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, PACKET_OCTETS_MAX};
@@ -37,12 +37,13 @@ fn receive_all(service: &mut LinkService<Vec<u8>, u8>, octets: &[u8], total: &Re
         let mut sent = Vec::new();
         let arrived = service.receive(frame, length & 1, now_ns, &mut |f| sent.push(f.slices().concat()));
         if let Ok(Some(delivered)) = arrived {
-            assert!(delivered.packet.len() <= PACKET_OCTETS_MAX);
-            assert!(
-                matches!(delivered.packet.first(), Some(&typ) if [INTEREST, DATA].contains(&u32::from(typ)))
-            );
+            let packet = delivered.packet.octets(frame).to_vec();
+            assert!(packet.len() <= PACKET_OCTETS_MAX);
+            assert!(matches!(packet.first(), Some(&typ) if [INTEREST, DATA].contains(&u32::from(typ))));
             assert_eq!(delivered.headers.incoming_face_id, None);
-            let packet = delivered.packet.to_vec();
+            if let Carried::Completed(buffer) = delivered.packet {
+                service.recycle(buffer);
+            }
             // Only whole packets are for sending: what was delivered is not checked beyond its
             // first octet.
             if read_tlv(&packet).is_ok_and(|tlv| tlv.raw.len() == packet.len()) {

@@ -126,12 +126,13 @@ pub(crate) fn link_packet(octets: &[u8]) {
     assert!(view.fragment.is_none_or(|part| inside(octets, part)));
     assert!(view.prefix_announcement.is_none_or(|part| inside(octets, part)));
     assert!(view.headers.nack.is_none() || view.fragment.is_some());
+    let acks: Vec<u64> = view.acks().collect();
     let framing = LpFraming {
         sequence: view.sequence,
         frag_index: view.frag_index,
         frag_count: view.frag_count,
         tx_sequence: view.tx_sequence,
-        acks: view.acks().collect(),
+        acks: &acks,
         padding_octets: 0,
     };
     let mut wire = Vec::new();
@@ -149,5 +150,5 @@ pub(crate) fn link_packet(octets: &[u8]) {
     assert_eq!((again.sequence, again.tx_sequence), (view.sequence, view.tx_sequence));
     assert_eq!((again.frag_index, again.frag_count), (view.frag_index, view.frag_count.max(1)));
     assert_eq!(again.prefix_announcement, view.prefix_announcement);
-    assert!(again.acks().eq(framing.acks));
+    assert!(again.acks().eq(acks));
 }

@@ -192,7 +192,7 @@ fn link_packets() -> Group {
         frag_index: 1,
         frag_count: 3,
         tx_sequence: Some(5),
-        acks: vec![1, 2, 3],
+        acks: &[1, 2, 3],
         padding_octets: 0,
     };
     let token_of =
@@ -208,7 +208,7 @@ fn link_packets() -> Group {
             ),
         ),
         ("idle", vec![100, 0]),
-        ("acks", frame(&LpHeaders::default(), &LpFraming { acks: vec![9; 4], ..Default::default() }, None)),
+        ("acks", frame(&LpHeaders::default(), &LpFraming { acks: &[9; 4], ..Default::default() }, None)),
         ("token-1", token_of(1)),
         ("token-6", token_of(6)),
         ("token-33", token_of(33)),
@@ -482,7 +482,7 @@ fn frames() -> Group {
     let pieces: Vec<Vec<u8>> =
         parts.iter().zip(0u64..).map(|(part, i)| fragment(90 + i, i, count, part)).collect();
     let reversed: Vec<Vec<u8>> = pieces.iter().rev().cloned().collect();
-    let reliable = LpFraming { tx_sequence: Some(1), acks: vec![4, 3], ..Default::default() };
+    let reliable = LpFraming { tx_sequence: Some(1), acks: &[4, 3], ..Default::default() };
     vec![
         ("bare", prefixed(&[full_interest(), packet.clone()])),
         ("fragments", prefixed(&pieces)),

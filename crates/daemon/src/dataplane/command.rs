@@ -3,7 +3,7 @@
 use std::sync::mpsc::SyncSender;
 
 use namely_forwarder::FaceId;
-use namely_link::DropCounters;
+use namely_io::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::mgmt::FaceStatus;
 use namely_wire::{FaceUri, LpHeaders};

@@ -8,8 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
-use namely_io::{EventLoop, OpenError, PortStatus, Workers};
-use namely_link::DropCounters;
+use namely_io::{DropCounters, EventLoop, OpenError, PortStatus, Workers};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_wire::mgmt::{Counter, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders, Name};

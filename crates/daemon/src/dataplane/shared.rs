@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId, Learned};
-use namely_io::{FaceTag, PortStatus, Reach};
-use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender};
+use namely_io::{DropCounters, FaceTag, PortStatus, Reach};
+use namely_link::{CodelConfig, LinkConfig, LinkSender};
 use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
 use namely_wire::mgmt::{
     FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use namely_forwarder::{Batch, FaceId, Learned, Outgoing, Output, Received};
 use namely_host::shares::Holder;
-use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStatus, Reach};
-use namely_link::{DropCounters, Outbound, Patch};
+use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenError, PortStatus, Reach};
+use namely_link::{Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_wire::{FaceUri, LpFraming, LpHeaders, NameRef, encode_lp_header};

@@ -5,8 +5,8 @@
 //! whatever ordering is asked for but for `SeqCst`, which nothing here uses.
 //!
 //! Whoever writes must not be interrupted by somebody who waits for it on the same processor: a
-//! kernel calls the core with bottom halves off. A reading that lasts while 2³¹ others write could
-//! take the last one for the first.
+//! kernel calls the core with bottom halves off. A reading that lasts while 2³¹ others write
+//! could take the last one for the first.
 
 use crate::sync::{AtomicU32, Ordering, fence, spin_loop};
 

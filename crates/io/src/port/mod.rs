@@ -14,9 +14,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::drops::DropCounters;
 use namely_host::clock;
 use namely_host::shares::Holder;
-use namely_link::{Accepts, DropCounters, LinkConfig, LinkKind, LinkSender};
+use namely_link::{Accepts, LinkConfig, LinkDrops, LinkKind, LinkSender};
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, LpView};
 use parking_lot::Mutex;
@@ -313,8 +314,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     }
 
     /// Counts drops of the receiving half.
-    pub(crate) fn count_receive_drops(&self, drops: &DropCounters) {
-        self.receive_drops.lock().merge(drops);
+    pub(crate) fn count_receive_drops(&self, drops: &LinkDrops) {
+        self.receive_drops.lock().merge_link(drops);
     }
 
     /// Counts one drop of the receiving half.
@@ -357,7 +358,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         counters.in_frames = self.in_frames.load(Ordering::Relaxed);
         counters.in_octets = self.in_octets.load(Ordering::Relaxed);
         counters.drops.merge(&self.receive_drops.lock());
-        counters.drops.merge(state.link.drops());
+        counters.drops.merge_link(state.link.drops());
         PortStatus {
             remote: self.info.remote.clone(),
             local: state.local.clone(),

@@ -356,7 +356,7 @@ mod tests {
             let octets = far.recv(&mut received).unwrap();
             assert!(octets <= 1000);
             let whole = link.receive(&received[..octets], (), 0, &mut |_| {}).unwrap();
-            assert_eq!(whole.map(|whole| whole.packet == packet), last.then_some(true));
+            assert_eq!(whole.map(|whole| whole.packet.octets(&received) == packet), last.then_some(true));
         }
     }
 

@@ -1,7 +1,11 @@
 //! From link packets to network packets: headers, reassembly of what came in fragments, and the
 //! handler's call.
 
-use namely_link::{Accepts, LinkDrop, LinkKind, LinkReceiver, ReassemblyLimits, ReassemblyTotal};
+use std::ops::Range;
+
+use namely_link::{
+    Accepts, Carried, LinkDrop, LinkDrops, LinkKind, LinkReceiver, ReassemblyLimits, ReassemblyTotal,
+};
 use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, tlv, types};
 
 use super::{Incoming, Outbox, Packet, shown};
@@ -58,6 +62,8 @@ impl Times<'_> {
 pub(super) struct Receiver {
     /// Reassembles; `None` on a stream, where nothing comes in fragments.
     link: Option<LinkReceiver>,
+    /// By reason; [`Counters`] has them by who is to blame.
+    drops: LinkDrops,
     pub(super) counters: Counters,
 }
 
@@ -67,7 +73,7 @@ impl Receiver {
             let total = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);
             LinkReceiver::new(ReassemblyLimits::default(), total)
         });
-        Receiver { link, counters: Counters::default() }
+        Receiver { link, drops: LinkDrops::default(), counters: Counters::default() }
     }
 
     /// Takes one link packet apart and hands over what it brought. Returns false if it was dropped.
@@ -86,12 +92,20 @@ impl Receiver {
                 outbox.on_arrival(&view);
                 Ok(None)
             }
-            (Ok(Found::Packet(headers, wire)), _) => Ok(Some((headers, wire))),
-            (Err(Fault::Fragment), Some(link)) => reassembled(link, frame, times.received_ns),
+            (Ok(Found::Packet(headers, place)), _) => Ok(Some((headers, Carried::Whole(place)))),
+            (Err(Fault::Fragment), Some(link)) => {
+                reassembled(link, frame, times.received_ns, &mut self.drops)
+            }
             (Err(fault), _) => Err(fault),
         };
         let handed = found.and_then(|found| match found {
-            Some((headers, wire)) => hand_over(headers, wire, times, outbox, handler),
+            Some((headers, carried)) => {
+                let handed = hand_over(headers, carried.octets(frame), times, outbox, handler);
+                if let (Carried::Completed(buffer), Some(link)) = (carried, &mut self.link) {
+                    link.recycle(buffer);
+                }
+                handed
+            }
             None => Ok(true),
         });
         match handed {
@@ -120,8 +134,8 @@ impl From<DecodeError> for Fault {
 
 /// What a link packet that is not cut brought.
 enum Found<'a> {
-    /// A network packet.
-    Packet(LpHeaders, &'a [u8]),
+    /// A network packet, and where it lies.
+    Packet(LpHeaders, Range<usize>),
     /// Nothing but link fields: an IDLE packet.
     Idle(LpView<'a>),
 }
@@ -131,23 +145,24 @@ fn whole(frame: &[u8]) -> Result<Found<'_>, Fault> {
     if view.frag_count != 1 || view.frag_index != 0 {
         return Err(Fault::Fragment);
     }
-    Ok(match view.fragment {
-        Some(wire) => Found::Packet(view.headers, wire),
+    Ok(match view.fragment_range() {
+        Some(place) => Found::Packet(view.headers, place),
         None => Found::Idle(view),
     })
 }
 
 /// The network packet that a datagram brought or completed.
-fn reassembled<'a>(
-    link: &'a mut LinkReceiver,
-    frame: &'a [u8],
+fn reassembled(
+    link: &mut LinkReceiver,
+    frame: &[u8],
     received_ns: u64,
-) -> Result<Option<(LpHeaders, &'a [u8])>, Fault> {
+    drops: &mut LinkDrops,
+) -> Result<Option<(LpHeaders, Carried)>, Fault> {
     // How long frames may be concerns who sends them.
     const ACCEPTS: Accepts =
         Accepts { kind: LinkKind::Datagram { mtu: namely_link::MTU_OCTETS_MIN }, local_fields: false };
-    link.tick(received_ns);
-    match link.receive(&LpView::parse(frame)?, (), ACCEPTS, received_ns) {
+    link.tick(received_ns, drops);
+    match link.receive(&LpView::parse(frame)?, (), ACCEPTS, received_ns, drops) {
         Ok(delivered) => Ok(delivered.map(|delivered| (delivered.headers, delivered.packet))),
         Err(LinkDrop::Malformed(_)) => Err(Fault::Malformed),
         Err(_) => Err(Fault::Fragment),

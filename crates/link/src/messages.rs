@@ -1,0 +1,221 @@
+//! The incomplete messages of one face: found by their keys, and in the order in which they waited.
+//!
+//! They lie in slots that are used again, linked from the one that waited longest to the youngest.
+//! A sorted list of the slots' numbers finds a key. There are no more slots than the limits on
+//! messages allow, and one.
+
+use alloc::collections::TryReserveError;
+use alloc::vec::Vec;
+
+/// Slots that are kept when no message is left.
+const IDLE_SLOTS_MAX: usize = 8;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Slot<K, T> {
+    key: K,
+    /// `None` in a slot that is free.
+    message: Option<T>,
+    older: u32,
+    /// In a free slot, the next free one.
+    newer: u32,
+}
+
+/// A slot in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u32);
+
+#[derive(Debug)]
+pub(crate) struct Messages<K, T> {
+    slots: Vec<Slot<K, T>>,
+    /// Slots in use, in the order of their keys.
+    by_key: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+    free: u32,
+}
+
+impl<K: Ord + Copy, T> Messages<K, T> {
+    pub(crate) fn new() -> Self {
+        Messages { slots: Vec::new(), by_key: Vec::new(), oldest: NONE, newest: NONE, free: NONE }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    fn search(&self, key: &K) -> Result<usize, usize> {
+        self.by_key.binary_search_by(|id| self.slots[*id as usize].key.cmp(key))
+    }
+
+    pub(crate) fn find(&self, key: &K) -> Option<Place> {
+        self.search(key).ok().map(|at| Place(self.by_key[at]))
+    }
+
+    pub(crate) fn get(&self, place: Place) -> Option<&T> {
+        self.slots[place.0 as usize].message.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+        self.slots[place.0 as usize].message.as_mut()
+    }
+
+    /// Puts in a message with a key that none has; it is the youngest.
+    ///
+    /// # Errors
+    /// There is no memory for it; nothing has changed.
+    pub(crate) fn insert(&mut self, key: K, message: T) -> Result<Place, TryReserveError> {
+        self.by_key.try_reserve(1)?;
+        let slot = Slot { key, message: Some(message), older: NONE, newer: NONE };
+        let id = if self.free == NONE {
+            self.slots.try_reserve(1)?;
+            self.slots.push(slot);
+            self.slots.len() as u32 - 1
+        } else {
+            let id = self.free;
+            let place = &mut self.slots[id as usize];
+            self.free = place.newer;
+            *place = slot;
+            id
+        };
+        let at = self.search(&key).unwrap_or_else(|at| at);
+        self.by_key.insert(at, id);
+        self.append(id);
+        Ok(Place(id))
+    }
+
+    /// Makes a message the youngest.
+    pub(crate) fn touch(&mut self, place: Place) {
+        if self.newest != place.0 {
+            self.unlink(place.0);
+            self.append(place.0);
+        }
+    }
+
+    /// The message that was touched longest ago.
+    pub(crate) fn oldest(&self) -> Option<Place> {
+        (self.oldest != NONE).then_some(Place(self.oldest))
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) -> Option<T> {
+        let slot = &mut self.slots[place.0 as usize];
+        let (key, message) = (slot.key, slot.message.take()?);
+        self.unlink(place.0);
+        if let Ok(at) = self.search(&key) {
+            self.by_key.remove(at);
+        }
+        self.slots[place.0 as usize].newer = self.free;
+        self.free = place.0;
+        if self.by_key.is_empty() && self.slots.len() > IDLE_SLOTS_MAX {
+            *self = Messages::new();
+        }
+        Some(message)
+    }
+
+    fn append(&mut self, id: u32) {
+        let before = core::mem::replace(&mut self.newest, id);
+        match self.slots.get_mut(before as usize) {
+            Some(slot) => slot.newer = id,
+            None => self.oldest = id,
+        }
+        let slot = &mut self.slots[id as usize];
+        (slot.older, slot.newer) = (before, NONE);
+    }
+
+    fn unlink(&mut self, id: u32) {
+        let slot = &self.slots[id as usize];
+        let (older, newer) = (slot.older, slot.newer);
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &T)> {
+        self.by_key.iter().filter_map(|id| {
+            let slot = &self.slots[*id as usize];
+            Some((&slot.key, slot.message.as_ref()?))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u8),
+        Touch(u8),
+        Remove(u8),
+        RemoveOldest,
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0u8..40).prop_map(Step::Insert),
+            2 => (0u8..40).prop_map(Step::Touch),
+            2 => (0u8..40).prop_map(Step::Remove),
+            1 => Just(Step::RemoveOldest),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn they_are_a_map_and_the_order_of_touching(steps in prop::collection::vec(any_step(), 0..200)) {
+            let mut messages = Messages::new();
+            // The message, and when it was touched.
+            let mut model: BTreeMap<u8, (usize, usize)> = BTreeMap::new();
+            for (now, step) in steps.into_iter().enumerate() {
+                let oldest = model.iter().min_by_key(|(_, (_, touched))| *touched).map(|(key, _)| *key);
+                match step {
+                    Step::Insert(key) => {
+                        if messages.find(&key).is_none() {
+                            messages.insert(key, now).unwrap();
+                        }
+                        model.entry(key).or_insert((now, now));
+                    }
+                    Step::Touch(key) => {
+                        messages.find(&key).into_iter().for_each(|place| messages.touch(place));
+                        model.entry(key).and_modify(|(_, touched)| *touched = now);
+                    }
+                    Step::Remove(key) => {
+                        let removed = messages.find(&key).and_then(|place| messages.remove(place));
+                        prop_assert_eq!(removed, model.remove(&key).map(|(message, _)| message));
+                    }
+                    Step::RemoveOldest => {
+                        let removed = messages.oldest().and_then(|place| messages.remove(place));
+                        let expected = oldest.and_then(|key| model.remove(&key));
+                        prop_assert_eq!(removed, expected.map(|(message, _)| message));
+                    }
+                }
+                prop_assert_eq!(messages.len(), model.len());
+                prop_assert!(messages.iter().eq(model.iter().map(|(key, (message, _))| (key, message))));
+                prop_assert!(messages.slots.len() <= 40);
+            }
+        }
+    }
+
+    #[test]
+    fn slots_of_a_flood_are_given_back_when_none_is_left() {
+        let mut messages = Messages::new();
+        for key in 0..100 {
+            messages.insert(key, ()).unwrap();
+        }
+        while let Some(oldest) = messages.oldest() {
+            messages.remove(oldest);
+        }
+        assert_eq!((messages.len(), messages.slots.capacity(), messages.by_key.capacity()), (0, 0, 0));
+        assert_eq!(messages.insert(7, ()), Ok(Place(0)));
+    }
+}

@@ -1,0 +1,240 @@
+//! Memory that is refused drops a packet, under a counter, and nothing else happens: each
+//! allocation of the receiving and of the sending path is refused once, by the allocator of this
+//! test.
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+
+use namely_link::{Carried, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal};
+use namely_wire::{LpHeaders, PitToken};
+
+use refusing::{allocations, refusing};
+
+#[allow(unsafe_code)]
+mod refusing {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNTS: Cell<bool> = const { Cell::new(false) };
+        static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+        /// The allocation that is refused.
+        static REFUSED: Cell<u64> = const { Cell::new(u64::MAX) };
+    }
+
+    /// Returns true if an allocation is to succeed.
+    fn count() -> bool {
+        if !COUNTS.get() {
+            return true;
+        }
+        let number = ALLOCATIONS.get();
+        ALLOCATIONS.set(number + 1);
+        number != REFUSED.get()
+    }
+
+    struct Refusing;
+
+    // SAFETY: every call goes to the system's allocator as it came, or fails; counting touches
+    // thread-local numbers alone.
+    unsafe impl GlobalAlloc for Refusing {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            if !count() {
+                return std::ptr::null_mut();
+            }
+            // SAFETY: the caller's promises are those that `System` asks for.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+            // SAFETY: as above.
+            unsafe { System.dealloc(ptr, layout) }
+        }
+
+        unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+            if !count() {
+                return std::ptr::null_mut();
+            }
+            // SAFETY: as above.
+            unsafe { System.realloc(ptr, layout, size) }
+        }
+    }
+
+    #[global_allocator]
+    static REFUSING: Refusing = Refusing;
+
+    /// From now on this thread's allocation of that number within [`allocations`] is refused.
+    pub(super) fn refusing(number: u64) {
+        ALLOCATIONS.set(0);
+        REFUSED.set(number);
+    }
+
+    /// Runs what may be refused memory. Returns what it returns, and how many allocations there
+    /// were so far.
+    pub(super) fn allocations<T>(run: impl FnOnce() -> T) -> (T, u64) {
+        COUNTS.set(true);
+        let value = run();
+        COUNTS.set(false);
+        (value, ALLOCATIONS.get())
+    }
+}
+
+type Packet = Arc<[u8]>;
+
+const MS: u64 = 1_000_000;
+
+/// Frames that one call emits at most.
+const FRAMES_MAX: usize = 64;
+
+struct End {
+    link: LinkService<Packet, u8>,
+    total: Arc<ReassemblyTotal>,
+    /// With room for what a call emits, so that only the link service allocates.
+    emitted: Vec<Frame<Packet>>,
+    delivered: Vec<Vec<u8>>,
+}
+
+impl End {
+    fn new(is_reliable: bool) -> Self {
+        let total = ReassemblyTotal::new(1 << 20);
+        let config = LinkConfig {
+            reliability: is_reliable,
+            local_fields: true,
+            ..LinkConfig::new(LinkKind::Datagram { mtu: 500 })
+        };
+        let mut link = LinkService::new(config, total.clone(), 0);
+        link.discover_path(true);
+        End { link, total, emitted: Vec::with_capacity(FRAMES_MAX), delivered: Vec::new() }
+    }
+
+    /// What was emitted, as it goes over the wire.
+    fn frames(&mut self) -> Vec<Vec<u8>> {
+        assert!(self.emitted.capacity() == FRAMES_MAX, "the test's own memory sufficed");
+        self.emitted.drain(..).map(|frame| frame.slices().concat()).collect()
+    }
+
+    fn send(&mut self, packet: &Packet, n: u8, now_ns: u64) -> Vec<Vec<u8>> {
+        // Every other one has fields of its own.
+        let headers =
+            LpHeaders { pit_token: PitToken::new(&[n; 9][..usize::from(n % 2) * 9]), ..LpHeaders::default() };
+        let hop_limit = n.is_multiple_of(3).then_some(Patch { offset: 5, value: packet[5] });
+        let outbound = Outbound { headers, packet: packet.clone(), hop_limit };
+        let End { link, emitted, .. } = self;
+        let (sent, _) = allocations(|| link.send(outbound, now_ns, &mut |frame| emitted.push(frame)));
+        assert_eq!(sent.is_err(), self.emitted.is_empty(), "all of a packet or nothing");
+        self.frames()
+    }
+
+    fn receive(&mut self, frame: &[u8], remote: u8, now_ns: u64) -> Vec<Vec<u8>> {
+        let End { link, emitted, delivered, .. } = self;
+        let (got, _) = allocations(|| link.receive(frame, remote, now_ns, &mut |frame| emitted.push(frame)));
+        if let Ok(Some(got)) = got {
+            delivered.push(got.packet.octets(frame).to_vec());
+            if let Carried::Completed(buffer) = got.packet {
+                link.recycle(buffer);
+            }
+        }
+        self.frames()
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Vec<Vec<u8>> {
+        let End { link, emitted, .. } = self;
+        allocations(|| link.tick(now_ns, &mut |frame| emitted.push(frame)));
+        self.frames()
+    }
+
+    fn no_memory(&self) -> u64 {
+        self.link.counters().drops.of("no_memory")
+    }
+}
+
+/// A Data of so many octets that is like no other.
+fn packet(n: u8, octets: usize) -> Packet {
+    let mut packet = vec![6, 253, ((octets - 4) >> 8) as u8, (octets - 4) as u8];
+    packet.resize(octets, n);
+    packet.into()
+}
+
+/// Runs `story` with each of its allocations refused once, until there is none more; it gets
+/// whether one is refused.
+fn each_refused(least: u64, story: impl Fn(bool)) {
+    let refused = (0..)
+        .find(|number| {
+            refusing(*number);
+            story(true);
+            let ((), all) = allocations(|| ());
+            all <= *number
+        })
+        .unwrap();
+    assert!(refused >= least, "{refused} allocations are not all there are");
+    refusing(u64::MAX);
+    story(false);
+}
+
+/// Fragments in order, backwards, and of two remotes by turns.
+#[test]
+fn a_refused_fragment_costs_its_packet_and_no_other() {
+    const PACKETS: usize = 12;
+    let packets: Vec<Packet> = (0..PACKETS as u8).map(|n| packet(n, 1800)).collect();
+    let mut from = End::new(false);
+    let frames: Vec<Vec<Vec<u8>>> = packets.iter().map(|packet| from.send(packet, 1, 0)).collect();
+    each_refused(8, |_| {
+        let mut to = End::new(false);
+        for (n, pair) in frames.chunks(2).enumerate() {
+            let places: Vec<usize> = (0..pair[0].len()).collect();
+            for place in if n % 2 == 0 { places } else { places.into_iter().rev().collect() } {
+                to.receive(&pair[0][place], 0, 1);
+                to.receive(&pair[1][place], 1, 1);
+            }
+        }
+        let lost = to.no_memory() as usize;
+        assert!(lost <= 1);
+        assert_eq!(to.delivered.len(), PACKETS - lost);
+        assert!(to.delivered.iter().all(|got| packets.iter().any(|packet| packet[..] == got[..])));
+        to.tick(1000 * MS);
+        assert_eq!(to.total.octets(), 0);
+        frames[0].iter().for_each(|frame| drop(to.receive(frame, 0, 1001 * MS)));
+        assert_eq!(to.delivered.last().map(|got| &got[..]), Some(&packets[0][..]), "it goes on");
+    });
+}
+
+/// Packets in one frame and in several, with fields and without, in both directions; with
+/// reliability one frame of each that has several is lost at first.
+#[test]
+fn a_refused_frame_costs_its_packet_and_no_other() {
+    const PACKETS: u8 = 12;
+    for is_reliable in [false, true] {
+        each_refused(if is_reliable { 8 } else { 2 }, |is_refused| {
+            let mut ends = [End::new(is_reliable), End::new(is_reliable)];
+            let mut now_ns = 0;
+            for n in 0..PACKETS {
+                let from = usize::from(n % 2);
+                let sent = ends[from].send(&packet(n, if n < 4 { 300 } else { 1800 }), n, now_ns);
+                let is_lost = |place: usize| is_reliable && n >= 4 && place == 1;
+                let arriving = sent.into_iter().enumerate().filter(|(place, _)| !is_lost(*place));
+                let mut wire: Vec<(usize, Vec<u8>)> = arriving.map(|(_, frame)| (1 - from, frame)).collect();
+                // Until nothing is under way any more.
+                for _ in 0..if is_reliable { 400 } else { 1 } {
+                    now_ns += 5 * MS;
+                    for (to, frame) in std::mem::take(&mut wire) {
+                        let answers = ends[to].receive(&frame, 0, now_ns);
+                        wire.extend(answers.into_iter().map(|frame| (1 - to, frame)));
+                    }
+                    for (from, end) in ends.iter_mut().enumerate() {
+                        wire.extend(end.tick(now_ns).into_iter().map(|frame| (1 - from, frame)));
+                    }
+                }
+            }
+            let refused: u64 = ends.iter().map(End::no_memory).sum();
+            let delivered: usize = ends.iter().map(|end| end.delivered.len()).sum();
+            assert!(refused <= u64::from(is_refused));
+            // A fragment that its receiver has no memory for is acknowledged all the same; notes
+            // that are refused (what is late, what came twice) cost nothing.
+            let lost = u64::from(PACKETS) - delivered as u64;
+            assert!(lost <= refused, "{lost} lost, {refused} refused");
+            for end in &mut ends {
+                end.tick(now_ns + 10_000 * MS);
+                assert_eq!(end.total.octets(), 0);
+            }
+        });
+    }
+}
