@@ -11,6 +11,7 @@ use namely_security::{KeyType, PrivateKey, Signer};
 use namely_transport::connection::{
     Answer, CommandError, Connection, ConnectionError, Incoming, OUTBOX_OCTETS_MAX, Options, Outbox, Packet,
 };
+use namely_wire::mgmt::{Command, ControlParameters};
 use namely_wire::{DataView, FaceUri, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
 
 fn uri(dir: &tempfile::TempDir) -> (std::path::PathBuf, FaceUri) {
@@ -114,14 +115,31 @@ fn a_refused_registration_says_what_the_router_said() {
 /// them in ascending order only.
 #[test]
 fn a_command_signed_by_key_that_another_overtook_is_signed_again() {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    assert_signed_again(Signer::new("/p/KEY/1".parse().unwrap(), key));
+}
+
+/// NFD takes all commands that are signed by digest, of whichever program, for those of one key.
+#[test]
+fn a_command_signed_by_digest_that_another_programs_overtook_is_signed_again() {
+    assert_signed_again(Signer::digest_sha256());
+}
+
+#[track_caller]
+fn assert_signed_again(signer: Signer) {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);
-    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
-    let signer = Signer::new("/p/KEY/1".parse().unwrap(), key);
     let options = Options { signer, ..Options::default() };
     let router = ScriptedRouter::start_with(&path, vec![403, 403, 200], |_, _| Vec::new());
     let mut connection = Connection::to(uri.clone(), options.clone()).unwrap();
     connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).unwrap();
+    assert_eq!(router.registered.try_iter().count(), 3);
+    router.kill();
+    let router = ScriptedRouter::start_with(&path, vec![403, 403, 200], |_, _| Vec::new());
+    let mut connection = Connection::to(uri.clone(), options.clone()).unwrap();
+    let name = Some("/p".parse().unwrap());
+    let parameters = ControlParameters { name, ..ControlParameters::default() };
+    connection.command(Command::RibRegister, &parameters).unwrap();
     assert_eq!(router.registered.try_iter().count(), 3);
     router.kill();
     // What is refused each time is refused.

@@ -98,9 +98,10 @@ impl CommandSigner {
     }
 
     /// Whether a refusal may mean only that a later command of the same key, from another
-    /// connection, came first.
-    pub(super) fn may_be_overtaken(&self) -> bool {
-        self.signer.key_name().is_some()
+    /// connection, came first. Routers of ndn-cxx (NFD) count what is signed by digest, of all
+    /// programs together, as of one key; those that bind prefixes are namely's, and do not.
+    pub(super) fn may_be_overtaken(&self, binds: bool) -> bool {
+        !binds || self.signer.key_name().is_some()
     }
 
     /// The Interest of a command.
@@ -147,7 +148,7 @@ impl Connection {
                 Answer::Data(reply) => match response(&reply.wire) {
                     Err(CommandError::Refused(refused))
                         if refused.code == FORBIDDEN
-                            && self.commands.may_be_overtaken()
+                            && self.commands.may_be_overtaken(self.registrations.binds())
                             && attempt < COMMAND_ATTEMPTS =>
                     {
                         std::thread::sleep(Duration::from_nanos(OVERTAKEN_PAUSE_NS));

@@ -129,6 +129,11 @@ impl Registrations {
         Registrations { entries: Vec::new(), router: RouterKind::Known { binds: false } }
     }
 
+    /// Whether the router is known to bind prefixes.
+    pub(super) fn binds(&self) -> bool {
+        matches!(self.router, RouterKind::Known { binds: true })
+    }
+
     /// Returns true if the router is told nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -267,7 +272,7 @@ impl Entry {
             Ok(interest) => {
                 outbox.send(&LpHeaders::default(), &interest);
                 self.attempts += 1;
-                self.may_be_overtaken = context.commands.may_be_overtaken();
+                self.may_be_overtaken = context.commands.may_be_overtaken(binds);
                 let deadline_ns = context.now_ns.saturating_add(LIFETIME_NS);
                 self.state = Registration::Asked { interest, deadline_ns };
             }
