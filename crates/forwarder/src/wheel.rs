@@ -16,6 +16,10 @@ const LEVEL_SHIFT: u32 = 12;
 const PLACES: usize = 1 << LEVEL_SHIFT;
 const PLACE_MASK: u64 = PLACES as u64 - 1;
 
+/// Deadlines of a place of the second level that one call spreads out: after a flood a place may
+/// have all there are.
+const SPREAD_PER_CALL_MAX: usize = 64;
+
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     prev: Id,
@@ -58,7 +62,7 @@ pub(crate) struct Wheel {
     timers: Vec<Timer>,
     heads: Vec<Id>,
     occupied: [Bitmap; 2],
-    /// Every tick up to this one has been handed out.
+    /// Every tick up to this one has been handed out, but for what is still to be spread out.
     current: u64,
     len: usize,
 }
@@ -115,17 +119,29 @@ impl Wheel {
         self.timers[id as usize] = UNSET;
     }
 
-    /// Takes one entry whose deadline has passed.
+    /// Takes one entry whose deadline has passed. `None` also if more had to be spread out than one
+    /// call does: [`Wheel::next_deadline_ns`] is past then.
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Id> {
         let target = now_ns >> TICK_SHIFT;
+        let mut spread = 0;
         loop {
+            while let Some(id) = self.unspread() {
+                if spread == SPREAD_PER_CALL_MAX {
+                    return None;
+                }
+                spread += 1;
+                let tick = self.timers[id as usize].tick();
+                self.remove(id);
+                self.len += 1;
+                self.link(id, tick);
+            }
             let id = self.heads[(self.current & PLACE_MASK) as usize];
             if id != NONE {
                 self.remove(id);
                 return Some(id);
             }
             match self.next_tick().filter(|tick| *tick <= target) {
-                Some(tick) => self.turn_to(tick),
+                Some(tick) => self.current = tick,
                 None => {
                     self.current = self.current.max(target);
                     return None;
@@ -136,7 +152,7 @@ impl Wheel {
 
     /// When [`Wheel::pop_due`] should be called next: not after the first deadline fires.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
-        if self.heads[(self.current & PLACE_MASK) as usize] != NONE {
+        if self.unspread().is_some() || self.heads[(self.current & PLACE_MASK) as usize] != NONE {
             return Some(self.current << TICK_SHIFT);
         }
         self.next_tick().map(|tick| tick << TICK_SHIFT)
@@ -154,19 +170,11 @@ impl Wheel {
         }
     }
 
-    fn turn_to(&mut self, tick: u64) {
-        self.current = tick;
-        if tick & PLACE_MASK != 0 {
-            return;
-        }
-        let place = PLACES + ((tick >> LEVEL_SHIFT) & PLACE_MASK) as usize;
-        let mut id = core::mem::replace(&mut self.heads[place], NONE);
-        self.occupied[1].clear(place - PLACES);
-        while id != NONE {
-            let timer = self.timers[id as usize];
-            self.link(id, timer.tick());
-            id = timer.next;
-        }
+    /// One of the second level whose time has come to be in the first. While there is one, the
+    /// wheel stays at the tick at which its place came up.
+    fn unspread(&self) -> Option<Id> {
+        let place = PLACES + ((self.current >> LEVEL_SHIFT) & PLACE_MASK) as usize;
+        self.heads.get(place).copied().filter(|id| *id != NONE)
     }
 
     fn link(&mut self, id: Id, tick: u64) {
@@ -274,6 +282,27 @@ mod tests {
             assert_eq!(now_ns, fired_at(deadline_ns));
             assert_eq!(wheel.next_deadline_ns(), None);
         }
+    }
+
+    #[test]
+    fn a_place_with_many_is_spread_out_over_several_calls_and_all_of_it_fires_in_time() {
+        let mut wheel = Wheel::new();
+        let deadline_ns = |id: Id| 60_000_000_000 + u64::from(id % 50) * TICK_NS;
+        (1..=1000).for_each(|id| {
+            wheel.set(id, deadline_ns(id), 0);
+        });
+        let (mut now_ns, mut fired, mut calls_behind) = (0, 0, 0);
+        while let Some(next_ns) = wheel.next_deadline_ns() {
+            now_ns = next_ns.max(now_ns);
+            match wheel.pop_due(now_ns) {
+                Some(id) => {
+                    assert_eq!(now_ns, fired_at(deadline_ns(id)));
+                    fired += 1;
+                }
+                None => calls_behind += usize::from(wheel.next_deadline_ns() == Some(now_ns)),
+            }
+        }
+        assert_eq!((fired, calls_behind), (1000, 1000 / SPREAD_PER_CALL_MAX));
     }
 
     #[test]
