@@ -1,11 +1,13 @@
 //! What one attack came to.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::honest::{Log, Trial};
+use crate::error::Error;
 use crate::stats::percentile;
 
 /// A ping that takes longer than this many times the quiet p99 is not back to normal.
@@ -92,6 +94,27 @@ pub struct Figures {
     pub turn_max_cpu_us: Option<f64>,
     /// What the attackers sent.
     pub sent: BTreeMap<String, u64>,
+}
+
+/// A run that came to nothing.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) subject: &'static str,
+    pub(super) attack: &'static str,
+    run: u32,
+    why: String,
+}
+
+impl Failure {
+    pub(super) fn new((subject, attack, run): (&'static str, &'static str, u32), why: &Error) -> Self {
+        Failure { subject, attack, run, why: why.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} run {} failed: {}", self.attack, self.subject, self.run, self.why)
+    }
 }
 
 /// The router's memory at a time, MiB.

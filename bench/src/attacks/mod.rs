@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use namely_testbed::{Interrupt, Process, command};
 
+use self::figures::Failure;
 pub use self::figures::Figures;
 use self::figures::{Memory, Phases};
 pub(crate) use self::honest::Honest;
@@ -53,7 +54,7 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
     say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
     say(&format!("machine: {}", Machine::read()));
     say(&format!("network: {network:?}"));
-    let mut all = Vec::new();
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
     for attack in options.attacks() {
         for run in 1..=options.runs {
             for subject in options.subjects() {
@@ -61,8 +62,18 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
                     say(&format!("{}: absent ({missing})", subject_name(subject)));
                     continue;
                 }
-                let figures = attack_once(options, subject, attack, run, &interrupt)?;
-                eprintln!("{}: {} run {run}", figures.attack, figures.subject);
+                eprintln!("{}: {} run {run}", attack.name(), subject_name(subject));
+                // What one router does wrong does not keep the others from being attacked.
+                let figures = match attack_once(options, subject, attack, run, &interrupt) {
+                    Ok(figures) => figures,
+                    Err(error @ (Error::Interrupted | Error::Usage(_))) => return Err(error),
+                    Err(error) => {
+                        let failure = Failure::new((subject_name(subject), attack.name(), run), &error);
+                        eprintln!("{failure}");
+                        failed.push(failure);
+                        continue;
+                    }
+                };
                 if options.json {
                     report::print_json(&figures)?;
                 }
@@ -71,10 +82,13 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
         }
     }
     if !options.json {
-        report::print_table(&all)?;
+        report::print_table(&all, &failed)?;
     }
     say(&format!("machine at the end: {}", Machine::read()));
-    Ok(())
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Subject(format!("{} of {} runs failed", failed.len(), failed.len() + all.len())))
 }
 
 fn subject_name(subject: SubjectName) -> &'static str {
@@ -87,7 +101,7 @@ fn subject_name(subject: SubjectName) -> &'static str {
 }
 
 fn missing(subject: SubjectName) -> Option<String> {
-    subject::subjects(subject).first().and_then(|subject| subject.missing())
+    subject::subjects(subject).first().and_then(|subject| subject.missing_router())
 }
 
 fn attack_once(

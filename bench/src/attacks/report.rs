@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::figures::Figures;
+use super::figures::{Failure, Figures};
 use crate::error::Error;
 use crate::report::align;
 use crate::stats::summarise;
@@ -33,18 +33,35 @@ pub(super) fn print_json(figures: &Figures) -> Result<(), Error> {
 }
 
 /// Prints a table of all runs: rates, ratios and round trips are medians, failures are added up,
-/// all else is the worst run's.
-pub(super) fn print_table(all: &[Figures]) -> Result<(), Error> {
+/// all else is the worst run's. Runs that failed are no part of it, but counted and listed.
+pub(super) fn print_table(all: &[Figures], failed: &[Failure]) -> Result<(), Error> {
+    let reasons: String = failed.iter().map(|failure| format!("{failure}\n")).collect();
+    writeln!(io::stdout(), "\n{}{reasons}", align(&rows(all, failed))).map_err(cannot_print)
+}
+
+fn rows(all: &[Figures], failed: &[Failure]) -> Vec<Vec<String>> {
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
+    let tried = all.iter().map(|f| (f.subject, f.attack));
     let mut seen = Vec::new();
-    for figures in all {
-        let key = (figures.subject, figures.attack);
-        if !seen.contains(&key) {
-            seen.push(key);
-            rows.push(row(&all.iter().filter(|f| (f.subject, f.attack) == key).collect::<Vec<_>>()));
+    for key in tried.chain(failed.iter().map(|f| (f.subject, f.attack))) {
+        if seen.contains(&key) {
+            continue;
         }
+        seen.push(key);
+        let runs: Vec<_> = all.iter().filter(|f| (f.subject, f.attack) == key).collect();
+        let failures = failed.iter().filter(|f| (f.subject, f.attack) == key).count();
+        let mut cells = row(&runs);
+        if runs.is_empty() {
+            cells.fill("-".to_owned());
+            cells[0] = key.1.to_owned();
+            cells[1] = key.0.to_owned();
+        }
+        if failures > 0 {
+            cells[HEADINGS.len() - 1] = format!("{}, {failures} failed", runs.len());
+        }
+        rows.push(cells);
     }
-    writeln!(io::stdout(), "\n{}", align(&rows)).map_err(cannot_print)
+    rows
 }
 
 fn cannot_print(e: io::Error) -> Error {
@@ -112,6 +129,20 @@ mod tests {
     use super::super::honest::Log;
     use super::*;
     use std::time::Instant;
+
+    #[test]
+    fn a_router_whose_runs_failed_has_a_row_that_says_so_and_others_have_theirs() {
+        let now = Instant::now();
+        let phases = Phases { quiet: now, attack: now, recovery: now, end: now, spin: now };
+        let good = Figures::new(("x", "pit", 1), &Log::default(), &Vec::new(), &phases);
+        let why = Error::Subject("it ended".to_owned());
+        let failed = [("x", "pit", 2), ("y", "pit", 1)].map(|key| Failure::new(key, &why));
+        let rows = rows(&[good], &failed);
+        let said: Vec<_> = rows[1..].iter().map(|r| (r[0].as_str(), r[1].as_str(), r[15].as_str())).collect();
+        assert_eq!(said, [("pit", "x", "1, 1 failed"), ("pit", "y", "0, 1 failed")]);
+        assert_eq!(rows[2][5], "-", "nothing was fetched and nothing lost");
+        assert_eq!(failed[1].to_string(), "pit: y run 1 failed: it ended");
+    }
 
     #[test]
     fn a_run_that_did_not_recover_and_a_fetch_that_failed_show_among_others() {

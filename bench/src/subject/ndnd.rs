@@ -108,6 +108,10 @@ impl Subject for Ndnd {
         self.ndnd.missing().or_else(|| self.tools.as_ref().and_then(NdnTools::missing))
     }
 
+    fn missing_router(&self) -> Option<String> {
+        self.ndnd.missing()
+    }
+
     fn programs(&self) -> Vec<PathBuf> {
         let tools = self.tools.as_ref().map(NdnTools::programs).unwrap_or_default();
         [vec![self.ndnd.path().to_path_buf()], tools].concat()

@@ -78,6 +78,10 @@ impl Subject for Nfd {
         self.nfd.missing().or_else(|| self.nfdc.missing()).or_else(|| self.tools.missing())
     }
 
+    fn missing_router(&self) -> Option<String> {
+        self.nfd.missing()
+    }
+
     fn programs(&self) -> Vec<PathBuf> {
         [vec![self.nfd.path().to_path_buf()], self.tools.programs()].concat()
     }

@@ -45,6 +45,11 @@ pub trait Subject {
     /// Which program is not installed, and how to name it; `None` when all are.
     fn missing(&self) -> Option<String>;
 
+    /// The same of its router alone.
+    fn missing_router(&self) -> Option<String> {
+        self.missing()
+    }
+
     /// The programs that would run.
     fn programs(&self) -> Vec<PathBuf>;
 
