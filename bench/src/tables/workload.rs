@@ -76,7 +76,7 @@ impl Bench {
             downstream,
             interests: Ring::new(Template::interest(self.names, LIFETIME_MS), held),
             data: Ring::new(Template::data(self.names), self.case.cached + 2 * self.case.batch),
-            batch: Batch::new(),
+            batch: Batch::with_room(self.case.batch).expect("memory for a batch"),
             sink: Sink { upstream: self.upstream, interests: 0, data: 0 },
             asked: place * WORKER_NUMBERS,
             answered: place * WORKER_NUMBERS,
@@ -141,7 +141,7 @@ impl Worker<'_> {
         while self.asked < end {
             for _ in 0..(end - self.asked).min(self.bench.case.batch as u64) {
                 let packet = self.interest(self.asked);
-                self.batch.push(self.downstream, Received::bare(packet));
+                self.push(self.downstream, Received::bare(packet));
                 self.asked += 1;
             }
             self.turn();
@@ -154,7 +154,7 @@ impl Worker<'_> {
         while self.answered < end {
             for _ in 0..(end - self.answered).min(self.bench.case.batch as u64) {
                 let packet = self.data.packet(self.answered, 0);
-                self.batch.push(self.bench.upstream, Received::bare(packet));
+                self.push(self.bench.upstream, Received::bare(packet));
                 self.answered += 1;
             }
             self.turn();
@@ -181,7 +181,7 @@ impl Worker<'_> {
                 // A step that is coprime to nearly every size: names in no order that caches could
                 // profit from.
                 let packet = self.interest(self.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) % cached);
-                self.batch.push(self.downstream, Received::bare(packet));
+                self.push(self.downstream, Received::bare(packet));
             }
             self.turn();
         }
@@ -196,7 +196,7 @@ impl Worker<'_> {
             for _ in start..count.min(start + batch as u64) {
                 let packet = self.interest(self.asked);
                 self.asked += 1;
-                self.batch.push(self.downstream, Received { packet, headers });
+                self.push(self.downstream, Received { packet, headers });
             }
             self.turn();
         }
@@ -205,6 +205,10 @@ impl Worker<'_> {
     fn interest(&mut self, number: u64) -> Packet {
         self.nonce += 1;
         self.interests.packet(number, self.nonce)
+    }
+
+    fn push(&mut self, face: FaceId, received: Received<Packet>) {
+        assert!(self.batch.push(face, received).is_ok(), "no more than a batch holds");
     }
 
     /// Gives the batch to the core, as one turn of a loop does: this alone is timed.

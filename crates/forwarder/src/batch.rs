@@ -7,44 +7,82 @@
 //! order in which they came, as [`Forwarder::receive`] does. Asking ahead decides nothing: a table
 //! that changes meanwhile costs a miss.
 
+use alloc::alloc::{Layout, handle_alloc_error};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::fmt;
 
 use lock_api::RawMutex;
 use namely_wire::tlv::read_tlv;
 use namely_wire::{PACKET_OCTETS_MAX, types};
 
+use crate::config::ConfigError;
 use crate::faces::{BatchContext, FaceId};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
+use crate::pool::{Apart, boxed};
+use crate::reserve::Reserve;
 
 /// Packets that are read ahead together: more than the processor has misses under way at once, and
 /// few enough for their table lines to stay in its first cache.
 const AHEAD: usize = 32;
 
-/// Packets to be processed together, each with the face that it came from.
-#[derive(Debug)]
+/// Packets to be processed together, each with the face that it came from, and the memory that
+/// processing them takes: none of it is on the stack.
 pub struct Batch<B> {
     packets: Vec<(FaceId, Received<B>)>,
+    packets_max: usize,
     // Used again for each group: making them anew would clear more memory than a packet has.
-    hashes: Vec<NameHashes>,
+    hashes: Box<[NameHashes]>,
+    work: Apart<Work>,
+}
+
+/// What a batch is processed with.
+struct Work {
+    reserve: Reserve,
+    /// Of a name of a forwarding hint.
+    hint: RefCell<Box<[NameHashes]>>,
 }
 
 impl<B> Batch<B> {
-    /// Maximum number of packets that a batch holds before it is full ([`Batch::is_full`]); one
-    /// that holds more allocates.
+    /// Maximum number of packets that a batch of [`Batch::new`] holds.
     pub const PACKETS_MAX: usize = 64;
 
-    /// An empty batch, with memory for as many packets as it should hold.
+    /// An empty batch, with memory for as many packets as it may hold. Without memory the process
+    /// ends: see [`Batch::with_room`].
     pub fn new() -> Self {
-        let mut hashes = Vec::with_capacity(AHEAD);
-        hashes.resize_with(AHEAD, NameHashes::new);
-        Batch { packets: Vec::with_capacity(Self::PACKETS_MAX), hashes }
+        let layout = Layout::new::<[(FaceId, Received<B>); 64]>();
+        Batch::with_room(Self::PACKETS_MAX).unwrap_or_else(|_| handle_alloc_error(layout))
+    }
+
+    /// An empty batch for so many packets, which allocates nothing from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`].
+    pub fn with_room(packets_max: usize) -> Result<Self, ConfigError> {
+        let mut packets = Vec::new();
+        packets.try_reserve_exact(packets_max).map_err(|_| ConfigError::OutOfMemory)?;
+        let hashes = boxed(AHEAD, NameHashes::new)?;
+        let hint = RefCell::new(boxed(1, NameHashes::new)?);
+        let work = || Ok(Work { reserve: Reserve::new(0), hint });
+        Ok(Batch { packets, packets_max, hashes, work: Apart::new(work)? })
     }
 
     /// Adds a packet behind the others.
-    pub fn push(&mut self, face: FaceId, received: Received<B>) {
+    ///
+    /// # Errors
+    ///
+    /// The packet, if the batch is full.
+    #[allow(clippy::result_large_err)]
+    pub fn push(&mut self, face: FaceId, received: Received<B>) -> Result<(), Received<B>> {
+        if self.is_full() {
+            return Err(received);
+        }
         self.packets.push((face, received));
+        Ok(())
     }
 
     /// Packets that wait to be processed.
@@ -57,9 +95,15 @@ impl<B> Batch<B> {
         self.packets.is_empty()
     }
 
-    /// Returns true if it is time to process the batch.
+    /// Returns true if it is time to process the batch: no more packets fit.
     pub fn is_full(&self) -> bool {
-        self.packets.len() >= Self::PACKETS_MAX
+        self.packets.len() >= self.packets_max
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for Batch<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("packets", &self.packets).finish_non_exhaustive()
     }
 }
 
@@ -73,22 +117,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Processes all packets of `batch`, in their order, and leaves it empty: the same as
     /// [`Forwarder::receive`] for each of them, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
-        let Batch { packets, hashes } = batch;
-        let context = BatchContext::new(&self.faces, &self.counters, packets.len(), now_ns);
+        let Batch { packets, hashes, work, .. } = batch;
+        let Work { reserve, hint } = &**work;
+        reserve.begin(packets.len());
+        let context = BatchContext::new(&self.faces, &self.counters, reserve, Some(hint), now_ns);
         let mut packets = packets.drain(..);
         while !packets.as_slice().is_empty() {
             let group = packets.as_slice().len().min(hashes.len());
             self.read_ahead(&packets.as_slice()[..group], hashes);
             for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
                 self.process(&context, face, received, hashes, out);
-                context.reserve.next();
+                reserve.next();
             }
         }
-        self.settle(&context.reserve);
+        self.settle(reserve);
     }
 
     /// Hashes the names of packets, and brings what their lookups read first into the processor's
-    /// cache.
+    /// cache. Not inlined, nor are the pipelines: each frame is on the stack only while its work is
+    /// done.
+    #[inline(never)]
     fn read_ahead(&self, packets: &[(FaceId, Received<B>)], hashes: &mut [NameHashes]) {
         for ((_, received), hashes) in packets.iter().zip(hashes.iter_mut()) {
             self.hasher.fill(name_octets(received.packet.as_ref()), hashes);

@@ -107,6 +107,18 @@ impl<R: RawMutex> Bpt<R> {
         Ok(Bpt { table, control, bindings_max })
     }
 
+    /// Makes the next memory; returns true if any was made.
+    pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
+        self.table.grow()
+    }
+
+    /// Makes the memory for `names` more names of so many octets each, with the names above them.
+    pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        // A component has two octets at least, and a name so many of them at most.
+        let above = 1 + (octets / 2).min(namely_wire::COMPONENTS_MAX);
+        self.table.make_room(names.saturating_mul(above), octets)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.control.lock().len
     }
@@ -186,6 +198,17 @@ impl<R: RawMutex> Bpt<R> {
             .get(&face)
             .map(|bindings| bindings.names.iter().take(count).cloned().collect())
             .unwrap_or_default()
+    }
+
+    /// Adds the bindings of up to `count` places from `from` on; returns where to go on.
+    pub(crate) fn walk(&self, from: Id, count: Id, bindings: &mut Vec<(Name, FaceId)>) -> Option<Id> {
+        let control = self.control.lock();
+        let (nodes, next) = self.table.walk(&control.writer, from, count);
+        bindings.extend(nodes.filter_map(|(name, pairs)| {
+            let face = pairs.first().and_then(|pair| Node::from_pair(*pair).face)?;
+            Some((name, face.id()))
+        }));
+        next
     }
 
     /// All bindings.

@@ -116,6 +116,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if told.faces.is_empty() {
             told.next_ns = now_ns.saturating_add(self.config.cs_announce_ns);
         }
+        if told.faces.try_reserve(1).is_err() {
+            drop(told);
+            return self.cs.tier.announcements_full.add(1);
+        }
         told.faces.push(downstream.key());
         drop(told);
         self.announce(downstream, true, out);

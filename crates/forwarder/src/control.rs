@@ -18,7 +18,7 @@ use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pipeline::FibInstaller;
-use crate::prefix_table::with_key;
+use crate::prefix_table::Key;
 use crate::rib::{MS_NS, RibError};
 use crate::shares::{Charge, Holder, HolderId};
 use crate::strategy::{FibChange, Named, StrategyError};
@@ -35,6 +35,12 @@ pub const ANNOUNCED_ROUTE_MS_MAX: u64 = 600_000;
 
 /// What a learned route costs: as much as an announced one (NFD's figure), more than others.
 const LEARNED_COST: u64 = 2048;
+
+/// Data that are let go of at once when the content store shrinks.
+const SHRUNK_AT_ONCE: usize = 256;
+
+/// Entries of a released face that are cleared at once, of each kind.
+const SWEPT_AT_ONCE_MAX: usize = 256;
 
 /// Table places read under one hold of a lock.
 pub const WALK_PLACES: u32 = 1024;
@@ -116,7 +122,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         self.discovery.lock().retain(|own| *own != key);
         self.departed.lock().add(key);
-        self.sweep_departed();
+        self.sweep_departed(SWEPT_AT_ONCE_MAX);
         Ok(released)
     }
 
@@ -168,9 +174,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.faces.set_local_fields(face, enabled)
     }
 
+    /// Adds some registered faces, at most [`WALK_PLACES`], to `faces`; see
+    /// [`Forwarder::fib_walk`].
+    pub fn faces_walk(&self, from: Option<u32>, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
+        self.faces.walk(from.unwrap_or(0), WALK_PLACES, faces)
+    }
+
     /// All registered faces but `local`.
     pub fn faces_snapshot(&self) -> Vec<FaceSnapshot> {
         self.faces.snapshot()
+    }
+
+    /// Runs `with` on the key of `name`. What it does is short and comes by no other key: the
+    /// hashes are in memory that control calls share, because they are more than a small stack has
+    /// room for.
+    pub(crate) fn with_key<T>(&self, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
+        with(Key::filled(&self.hasher, name, &mut self.hashes.lock()[0]))
     }
 
     /// The key of a face that can be a next hop.
@@ -188,7 +207,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return false;
         }
         self.departed.lock().add_late(key);
-        self.sweep_departed();
+        self.sweep_departed(SWEPT_AT_ONCE_MAX);
         true
     }
 }
@@ -219,7 +238,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds a next hop to the FIB, or changes its cost, and tells the strategy that remembers the
     /// prefix.
     pub(crate) fn fib_add(&self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        with_key(&self.hasher, name, |prefix| {
+        self.with_key(name, |prefix| {
             self.fib.add(prefix, face, cost)?;
             self.fib_changed(prefix, FibChange::Added(face));
             Ok(())
@@ -228,7 +247,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Removes a next hop from the FIB, and tells the strategy; returns true if it was there.
     pub(crate) fn fib_remove(&self, name: NameRef<'_>, face: FaceKey) -> bool {
-        with_key(&self.hasher, name, |prefix| {
+        self.with_key(name, |prefix| {
             let removed = self.fib.remove(prefix, face);
             if removed {
                 self.fib_changed(prefix, FibChange::Removed(face));
@@ -393,26 +412,24 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn enter_binding(&self, prefix: &Name, key: FaceKey) -> Result<Bound, BindError> {
-        with_key(&self.hasher, prefix.as_name(), |name| {
+        let bound = self.with_key(prefix.as_name(), |name| {
             self.bpt.bind(name, prefix.clone(), key, self.pit.holder_of(key))?;
-            if self.has_gone(key) {
-                return Err(BindError::NoFace);
-            }
             let routed = self.fib.leads_to(name, FaceKey::LOCAL).is_some();
             Ok(if routed { Bound::Routed } else { Bound::NotRouted })
-        })
+        })?;
+        if self.has_gone(key) { Err(BindError::NoFace) } else { Ok(bound) }
     }
 
     /// How many components of `name` are the routable prefix that leads it to the face `local`;
     /// `None` if the FIB leads it elsewhere, or nowhere.
     pub fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize> {
-        with_key(&self.hasher, name, |key| self.fib.leads_to(key, FaceKey::LOCAL))
+        self.with_key(name, |key| self.fib.leads_to(key, FaceKey::LOCAL))
     }
 
     /// Undoes a bind; returns true if there was one.
     pub fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
         let Some(key) = self.key_of(face) else { return false };
-        with_key(&self.hasher, prefix.as_name(), |name| self.bpt.unbind(name, prefix, key))
+        self.with_key(prefix.as_name(), |name| self.bpt.unbind(name, prefix, key))
     }
 
     /// How many prefixes a face has bound.
@@ -423,12 +440,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Whether this face has bound this very prefix.
     pub fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool {
         let Some(face) = self.key_of(face) else { return false };
-        with_key(&self.hasher, prefix.as_name(), |key| self.bpt.holds(key, face))
+        self.with_key(prefix.as_name(), |key| self.bpt.holds(key, face))
     }
 
     /// The face that has bound `name` or a prefix of it.
     pub fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId> {
-        with_key(&self.hasher, name, |key| self.bpt.find(key)).map(FaceKey::id)
+        self.with_key(name, |key| self.bpt.find(key)).map(FaceKey::id)
+    }
+
+    /// Adds some bindings, of at most [`WALK_PLACES`] places, to `bindings`; see
+    /// [`Forwarder::fib_walk`].
+    pub fn bpt_walk(&self, from: Option<u32>, bindings: &mut Vec<(Name, FaceId)>) -> Option<u32> {
+        self.bpt.walk(from.unwrap_or(1), WALK_PLACES, bindings)
     }
 
     /// All bindings.
@@ -447,7 +470,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// `strategy_choices_max` prefixes have a choice of their own.
     pub fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
         let named = Named::from_name(strategy)?;
-        with_key(&self.hasher, prefix, |key| self.strategies.set(key, named))?;
+        self.with_key(prefix, |key| self.strategies.set(key, named))?;
         Ok(named.name())
     }
 
@@ -457,7 +480,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// [`StrategyError::Root`] for `/`, whose choice can be changed alone.
     pub fn strategy_unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
-        with_key(&self.hasher, prefix, |key| self.strategies.unset(key))
+        self.with_key(prefix, |key| self.strategies.unset(key))
     }
 
     /// All choices, that of `/` first. Strategies are named with their version.
@@ -467,9 +490,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         choices.into_iter().map(choice).collect()
     }
 
-    /// Changes the content store.
+    /// Changes the content store; Data beyond a smaller capacity leaves now.
     pub fn cs_config(&self, change: &CsChange) -> CsStatus {
-        self.cs.configure(change);
+        self.cs_change(change);
+        while self.cs_shrink(SHRUNK_AT_ONCE) {}
         self.cs_status()
     }
 
@@ -477,6 +501,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// beyond them leaves now.
     pub fn cs_limit(&self, entries_max: usize, octets_max: u64) {
         self.cs.limit(entries_max, octets_max);
+        while self.cs_shrink(SHRUNK_AT_ONCE) {}
+    }
+
+    /// As [`Forwarder::cs_config`], but Data beyond a smaller capacity leaves with calls of
+    /// [`Forwarder::cs_shrink`]: for a home under whose calls nothing else runs. Until then no Data
+    /// comes in for which more than a few would have to leave.
+    pub fn cs_change(&self, change: &CsChange) {
+        self.cs.configure(change);
+    }
+
+    /// Lets go of up to `budget` Data that are beyond the content store's limits; returns true if
+    /// more are.
+    pub fn cs_shrink(&self, budget: usize) -> bool {
+        self.cs.shrink(budget)
     }
 
     /// Lets go of up to `count` Data as if room were needed, and offers them to the tier of `out`:
@@ -505,7 +543,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more
     /// remain.
     pub fn cs_erase(&self, prefix: NameRef<'_>, count: usize) -> (usize, bool) {
-        with_key(&self.hasher, prefix, |key| self.cs.erase(key, count))
+        self.with_key(prefix, |key| self.cs.erase(key, count))
     }
 }
 
@@ -546,22 +584,30 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Pending Interests, at most `count` of them. Faces that have gone may still be listed.
     pub fn pit_snapshot(&self, count: usize) -> Vec<PitStatus> {
         let mut entries = Vec::new();
-        let mut from = Some(1);
-        while let Some(id) = from.filter(|_| entries.len() < count) {
-            from = self.pit.walk(id, WALK_PLACES, |entry| {
-                if entries.len() < count {
-                    entries.push(PitStatus {
-                        name: NameRef::parse_value(entry.name()).map(Name::from).unwrap_or_default(),
-                        can_be_prefix: entry.can_be_prefix(),
-                        must_be_fresh: entry.must_be_fresh(),
-                        expires_at_ns: entry.expires_at_ns,
-                        downstreams: entry.in_records.iter().map(|r| r.face.id()).collect(),
-                        upstreams: entry.out_records.iter().map(|r| r.face.id()).collect(),
-                    });
-                }
-            });
+        let mut from = None;
+        while entries.len() < count {
+            from = self.pit_walk(from, &mut entries);
+            if from.is_none() {
+                break;
+            }
         }
+        entries.truncate(count);
         entries
+    }
+
+    /// Adds the pending Interests of some places, [`WALK_PLACES`], to `entries`: the first ones, or
+    /// those from the place on that an earlier call gave. Returns the next place, if there is one.
+    pub fn pit_walk(&self, from: Option<u32>, entries: &mut Vec<PitStatus>) -> Option<u32> {
+        self.pit.walk(from.unwrap_or(1), WALK_PLACES, |entry| {
+            entries.push(PitStatus {
+                name: NameRef::parse_value(entry.name()).map(Name::from).unwrap_or_default(),
+                can_be_prefix: entry.can_be_prefix(),
+                must_be_fresh: entry.must_be_fresh(),
+                expires_at_ns: entry.expires_at_ns,
+                downstreams: entry.in_records.iter().map(|r| r.face.id()).collect(),
+                upstreams: entry.out_records.iter().map(|r| r.face.id()).collect(),
+            });
+        })
     }
 }
 

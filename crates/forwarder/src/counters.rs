@@ -1,8 +1,11 @@
 //! What is counted: packets by kind, per face and in all, and every drop by its reason.
 
-use crate::sync::plain::{AtomicU64, Ordering};
+use alloc::boxed::Box;
 use core::cell::Cell;
 
+use crate::config::ConfigError;
+use crate::pool::boxed;
+use crate::sync::plain::{AtomicU64, Ordering};
 use crate::tier::TierCounts;
 
 /// A number that only grows; readers may be a moment behind.
@@ -70,11 +73,14 @@ pub enum DropReason {
     NackLinkType,
     /// No packet buffer was free.
     NoBuffer,
+    /// There was no memory for what was to be recorded of an Interest: a further downstream, or
+    /// further upstreams, to which it then does not go.
+    NoMemory,
 }
 
 impl DropReason {
     /// Every reason, in the order of their counters.
-    pub const ALL: [DropReason; 21] = [
+    pub const ALL: [DropReason; 22] = [
         DropReason::Malformed,
         DropReason::TooLarge,
         DropReason::UnknownFace,
@@ -96,6 +102,7 @@ impl DropReason {
         DropReason::NackUnmatched,
         DropReason::NackLinkType,
         DropReason::NoBuffer,
+        DropReason::NoMemory,
     ];
 
     /// The counter's stable name.
@@ -122,18 +129,19 @@ impl DropReason {
             DropReason::NackUnmatched => "nack_unmatched",
             DropReason::NackLinkType => "nack_link_type",
             DropReason::NoBuffer => "no_buffer",
+            DropReason::NoMemory => "no_memory",
         }
     }
 }
 
 /// The live counters of a forwarder that belong to no face.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counters {
     drops: [Counter; DropReason::ALL.len()],
     pub(crate) unsatisfied: Counter,
     pub(crate) faces_freed: Counter,
     pub(crate) faces_orphaned: Counter,
-    hot: [HotCounters; HOT_PARTS],
+    hot: Box<[HotCounters]>,
 }
 
 /// Parts of the counters that every packet moves.
@@ -145,6 +153,16 @@ const HOT_PARTS: usize = 16;
 pub(crate) struct HotCounters([Counter; 6]);
 
 impl Counters {
+    pub(crate) fn new() -> Result<Self, ConfigError> {
+        Ok(Counters {
+            drops: Default::default(),
+            unsatisfied: Counter::default(),
+            faces_freed: Counter::default(),
+            faces_orphaned: Counter::default(),
+            hot: boxed(HOT_PARTS, HotCounters::default)?,
+        })
+    }
+
     pub(crate) fn dropped(&self, reason: DropReason) {
         self.drops[reason as usize].add(1);
     }
@@ -336,7 +354,7 @@ mod tests {
         }
         let labels: BTreeSet<_> = DropReason::ALL.iter().map(|r| r.label()).collect();
         assert_eq!(labels.len(), DropReason::ALL.len());
-        let counters = Counters::default();
+        let counters = Counters::new().unwrap();
         counters.dropped(DropReason::NoBuffer);
         assert_eq!(counters.drop_count(DropReason::NoBuffer), 1);
         assert_eq!(counters.drop_count(DropReason::Malformed), 0);

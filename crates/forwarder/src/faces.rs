@@ -519,8 +519,17 @@ impl<R: RawMutex> Faces<R> {
     }
 
     pub(crate) fn snapshot(&self) -> Vec<FaceSnapshot> {
+        let mut faces = Vec::new();
+        self.walk(0, u32::MAX, &mut faces);
+        faces
+    }
+
+    /// Adds the faces of `count` slots from `from` on; returns where to go on.
+    pub(crate) fn walk(&self, from: u32, count: u32, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
         let slots = self.table.lock().slots;
-        (0..slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)).collect()
+        let until = from.saturating_add(count).min(slots);
+        faces.extend((from..until).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)));
+        (until < slots).then_some(until)
     }
 
     /// How many faces are released and still held.

@@ -13,7 +13,7 @@ use crate::config::ConfigError;
 use crate::faces::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
-use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer, with_key};
+use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 
 /// Why a next hop was refused.
@@ -51,12 +51,14 @@ pub(crate) struct NextHops {
     pub(crate) faces: InlineVec<FaceKey, 4>,
     /// The hash of the entry's name.
     pub(crate) prefix_hash: u64,
+    /// There was no memory for all faces.
+    pub(crate) is_cut: bool,
 }
 
 impl NextHops {
     /// No entry.
     pub(crate) fn none() -> Self {
-        NextHops { faces: InlineVec::new(), prefix_hash: 0 }
+        NextHops { faces: InlineVec::new(), prefix_hash: 0, is_cut: false }
     }
 }
 
@@ -90,6 +92,16 @@ impl<R: RawMutex> Fib<R> {
         Ok(Fib { table, control: Mutex::new(Control::default()), entries_max, nexthops_max })
     }
 
+    /// Makes the next memory; returns true if any was made.
+    pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
+        self.table.grow()
+    }
+
+    /// Makes the memory for `names` more names of so many octets each, and one next hop.
+    pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.table.make_room(names, octets)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
@@ -97,8 +109,13 @@ impl<R: RawMutex> Fib<R> {
     /// The faces of the longest prefix of `key`. Entries without next hops do not exist.
     pub(crate) fn longest_match(&self, key: Key<'_>) -> NextHops {
         let nexthops = |n, pairs: Pairs<'_>| {
-            let mut nexthops = NextHops { faces: InlineVec::new(), prefix_hash: key.hashes.hash(n) };
-            pairs.take(self.nexthops_max).for_each(|hop| nexthops.faces.push(FaceKey::from_bits(hop.0)));
+            let mut nexthops = NextHops { prefix_hash: key.hashes.hash(n), ..NextHops::none() };
+            for hop in pairs.take(self.nexthops_max) {
+                if !nexthops.faces.push(FaceKey::from_bits(hop.0)) {
+                    nexthops.is_cut = true;
+                    break;
+                }
+            }
             Some(nexthops)
         };
         self.table.find_longest(&self.control, key, nexthops).unwrap_or_else(NextHops::none)
@@ -171,10 +188,11 @@ impl<R: RawMutex> Fib<R> {
     }
 
     /// Removes up to `count` next hops of a face that is gone; returns true if more may remain.
-    /// `removed` is told of each prefix, under the lock of the FIB's writers.
+    /// `removed` is told of each prefix, whose hashes are put into `hashes`, under the lock of the
+    /// FIB's writers.
     pub(crate) fn remove_face(
         &self,
-        hasher: &NameHasher,
+        (hasher, hashes): (&NameHasher, &mut NameHashes),
         face: FaceKey,
         count: usize,
         mut removed: impl FnMut(Key<'_>),
@@ -186,10 +204,9 @@ impl<R: RawMutex> Fib<R> {
                 return false;
             };
             let Some(name) = self.table.name(writer, id) else { continue };
-            with_key(hasher, name.as_name(), |key| {
-                self.remove_nexthop(writer, key, id, face);
-                removed(key);
-            });
+            let key = Key::filled(hasher, name.as_name(), hashes);
+            self.remove_nexthop(writer, key, id, face);
+            removed(key);
         }
         true
     }

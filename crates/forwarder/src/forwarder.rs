@@ -1,6 +1,6 @@
 //! The forwarder: its tables and its two driving calls.
 
-use crate::sync::plain::{AtomicU64, Ordering};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lock_api::{Mutex, RawMutex};
@@ -19,24 +19,28 @@ use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pipeline::Departed;
 use crate::pit::Pit;
+use crate::pool::{Apart, boxed};
 use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::rib::Rib;
 use crate::strategy::{StrategyChoice, StrategyMemory};
+use crate::sync::plain::{AtomicU64, Ordering};
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
 pub struct Forwarder<B, R> {
-    pub(crate) config: Config,
+    pub(crate) config: Apart<Config>,
     pub(crate) hasher: NameHasher,
+    /// Hashes of the name that a control call is about, and of a forwarding hint beside a batch.
+    pub(crate) hashes: Mutex<R, Box<[NameHashes]>>,
     /// Where the sequence of random numbers is.
     random: AtomicU64,
-    pub(crate) faces: Faces<R>,
-    pub(crate) pit: Pit<B, R>,
-    pub(crate) cs: Cs<B, R>,
-    pub(crate) fib: Fib<R>,
+    pub(crate) faces: Apart<Faces<R>>,
+    pub(crate) pit: Apart<Pit<B, R>>,
+    pub(crate) cs: Apart<Cs<B, R>>,
+    pub(crate) fib: Apart<Fib<R>>,
     pub(crate) rib: Mutex<R, Rib>,
-    pub(crate) bpt: Bpt<R>,
-    pub(crate) strategies: StrategyChoice<R>,
+    pub(crate) bpt: Apart<Bpt<R>>,
+    pub(crate) strategies: Apart<StrategyChoice<R>>,
     /// What strategies remember of prefixes.
     pub(crate) memory: StrategyMemory<R>,
     /// The faces that discoveries go to (self-learning).
@@ -47,7 +51,7 @@ pub struct Forwarder<B, R> {
     pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
     pub(crate) departed: Mutex<R, Departed>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Apart<Counters>,
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
@@ -61,41 +65,56 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// the tables.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
-        let lifetime_ms_max = config.interest_lifetime_remote_ms_max.min(config.interest_lifetime_ms_max);
-        let config = Config { interest_lifetime_remote_ms_max: lifetime_ms_max, ..config };
         Forwarder::with_hasher(config, NameHasher::new(seed))
     }
 
+    /// The same on the heap. What a forwarder is made of lies there in any case: it is itself
+    /// small.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn boxed(config: Config, seed: u128) -> Result<Box<Self>, ConfigError> {
+        Forwarder::new(config, seed).map(Box::new)
+    }
+
     pub(crate) fn with_hasher(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
+        let mut config = Apart::new(|| Ok(config))?;
+        config.interest_lifetime_remote_ms_max =
+            config.interest_lifetime_remote_ms_max.min(config.interest_lifetime_ms_max);
+        let regions = core::mem::take(&mut config.regions);
         Ok(Forwarder {
             random: AtomicU64::new(hasher.secret()),
             hasher,
-            faces: Faces::new(config.faces_max)?,
-            pit: Pit::new(&config)?,
-            cs: Cs::new(&config)?,
-            fib: Fib::new(config.fib_entries_max, config.nexthops_max)?,
+            hashes: Mutex::new(boxed(1, NameHashes::new)?),
+            faces: Apart::new(|| Faces::new(config.faces_max))?,
+            pit: Apart::new(|| Pit::new(&config))?,
+            cs: Apart::new(|| Cs::new(&config))?,
+            fib: Apart::new(|| Fib::new(config.fib_entries_max, config.nexthops_max))?,
             rib: Mutex::new(Rib::new(config.rib_routes_max, config.routes_per_holder_max())),
-            bpt: Bpt::new(config.bindings_max, config.bindings_per_holder_max())?,
-            strategies: StrategyChoice::new(config.strategy_choices_max)?,
+            bpt: Apart::new(|| Bpt::new(config.bindings_max, config.bindings_per_holder_max()))?,
+            strategies: Apart::new(|| StrategyChoice::new(config.strategy_choices_max))?,
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
             discovery: Mutex::new(Vec::new()),
             told: Mutex::new(Told::default()),
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
-            regions: Regions::new(config.regions.clone()),
+            regions: Regions::new(regions),
             departed: Mutex::new(Departed::default()),
-            counters: Counters::default(),
+            counters: Apart::new(Counters::new)?,
             config,
         })
     }
 
     /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped
-    /// is counted. Any octets may be given.
+    /// is counted. Any octets may be given. The work memory is on the stack: a home that has little
+    /// of it uses [`Forwarder::receive_batch`], whose batch brings it.
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
         self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
-        let context = BatchContext::new(&self.faces, &self.counters, 1, now_ns);
+        let reserve = Reserve::new(1);
+        let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
         self.process(&context, face, received, &hashes, out);
-        self.settle(&context.reserve);
+        self.settle(&reserve);
     }
 
     /// Gives back what was taken for packets and not used.

@@ -9,8 +9,10 @@
 //! what that costs; hashes with less behind them were 1 to 2 % faster in the core, which is not
 //! worth it (docs/performance.md).
 
+use namely_wire::COMPONENTS_MAX;
+#[cfg(test)]
+use namely_wire::NameRef;
 use namely_wire::tlv::read_header;
-use namely_wire::{COMPONENTS_MAX, NameRef};
 
 /// Makes name hashes under a key that peers cannot know, so that they cannot choose colliding
 /// names.
@@ -62,6 +64,7 @@ impl NameHasher {
     }
 
     /// The hashes of all prefixes of `name`.
+    #[cfg(test)]
     pub(crate) fn prefixes(&self, name: NameRef<'_>) -> NameHashes {
         let mut hashes = NameHashes::new();
         self.fill(name.as_bytes(), &mut hashes);

@@ -37,9 +37,14 @@ impl<T, const N: usize> InlineVec<T, N> {
         self.get(0).is_none()
     }
 
-    pub(crate) fn push(&mut self, item: T) {
+    /// Adds an item; returns false if there is no memory for it.
+    #[must_use]
+    pub(crate) fn push(&mut self, item: T) -> bool {
         match self.inline.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(item),
+            Some(place) => {
+                *place = Some(item);
+                true
+            }
             None => self.push_more(item),
         }
     }
@@ -50,11 +55,13 @@ impl<T, const N: usize> InlineVec<T, N> {
     }
 
     #[cold]
-    fn push_more(&mut self, item: T) {
-        if self.more.capacity() == 0 {
-            self.more.reserve(MORE);
+    fn push_more(&mut self, item: T) -> bool {
+        let more = if self.more.capacity() == 0 { MORE } else { 1 };
+        let has_room = self.more.try_reserve(more).is_ok();
+        if has_room {
+            self.more.push(item);
         }
-        self.more.push(item);
+        has_room
     }
 
     pub(crate) fn iter(&self) -> Iter<'_, T, N> {
@@ -101,6 +108,12 @@ impl<T, const N: usize> InlineVec<T, N> {
         self.more.retain(keep);
         let moved = self.more.drain(..self.more.len().min(N - free));
         self.inline[free..].iter_mut().zip(moved).for_each(|(place, item)| *place = Some(item));
+    }
+
+    /// Forgets all items.
+    pub(crate) fn clear(&mut self) {
+        self.inline.iter_mut().for_each(|place| *place = None);
+        self.more.clear();
     }
 
     /// Returns true if the next item needs storage that is not there yet; see [`InlineVec::lend`].
@@ -174,14 +187,14 @@ mod tests {
         let mut list: InlineVec<u32, 2> = InlineVec::new();
         assert!(list.is_empty());
         for i in 0..5 {
-            list.push(i);
+            assert!(list.push(i));
         }
         assert_eq!(list.len(), 5);
         assert_eq!(list.iter().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
         assert_eq!((list.get(1), list.get(2), list.get(5)), (Some(&1), Some(&2), None));
         list.retain(|i| i % 2 == 1);
         assert_eq!(list.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
-        list.push(9);
+        assert!(list.push(9));
         assert_eq!(list.iter().copied().collect::<Vec<_>>(), [1, 3, 9]);
         list.retain(|i| *i != 1);
         assert_eq!(list.iter().copied().collect::<Vec<_>>(), [3, 9]);
@@ -190,11 +203,11 @@ mod tests {
     #[test]
     fn storage_is_lent_and_reclaimed() {
         let mut list: InlineVec<u32, 1> = InlineVec::new();
-        list.push(1);
+        assert!(list.push(1));
         assert!(list.needs_storage());
         list.lend(Vec::with_capacity(8));
         assert!(!list.needs_storage());
-        list.push(2);
+        assert!(list.push(2));
         let storage = list.reclaim().unwrap();
         assert!(list.is_empty() && storage.is_empty() && storage.capacity() == 8);
         assert!(list.reclaim().is_none());

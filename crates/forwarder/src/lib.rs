@@ -51,7 +51,8 @@
 //! reader takes that only when it met writers eight times. What strategies remember has a lock for
 //! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. So is
 //! the lock of the list of faces that are for discovery, under a PIT entry's or alone; that of the
-//! neighbours that were told of congestion is taken alone. No other
+//! neighbours that were told of congestion is taken alone. A control call that is about a name has
+//! the lock of the memory for its hashes before any of a table. No other
 //! locks of two tables are held together, except that the RIB's is held while the FIB's is taken
 //! for each change it makes (RIB before FIB, never the other way). [`Output::send`] is called with
 //! no lock held, so it may call back.
@@ -85,6 +86,7 @@ mod pit;
 mod pool;
 mod prefetch;
 mod prefix_table;
+mod prepare;
 mod regions;
 mod reserve;
 mod rib;
@@ -108,6 +110,7 @@ pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnap
 pub use fib::FibError;
 pub use forwarder::Forwarder;
 pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
+pub use pipeline::Expiry;
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
 pub use shares::{Charge, HolderId};

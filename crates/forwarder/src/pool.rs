@@ -9,6 +9,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use once_cell::race::OnceBox;
 
@@ -66,6 +67,77 @@ impl<T, const N: usize> Pool<T, N> {
     }
 }
 
+/// Chunks that are made before a packet needs them: see `prepare`.
+impl<T, const N: usize> Pool<T, N> {
+    /// Makes the first `places` places, as far as there are so many.
+    pub(crate) fn fill(&self, places: usize, mut make: impl FnMut() -> T) -> Result<(), ConfigError> {
+        let mut i = 0;
+        while i < places.min(self.end()) {
+            self.get_or_make(i, &mut make).ok_or(ConfigError::OutOfMemory)?;
+            i += self.chunk_len(i);
+        }
+        Ok(())
+    }
+
+    /// Makes the next chunk if more than half of the one that the last of `used` places is in is
+    /// used, or the first one if none is; returns true if it was not there.
+    pub(crate) fn fill_ahead(&self, used: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
+        let i = used + self.chunk_len(used) / 2;
+        self.fill_at(if used == 0 { 0 } else { i }, make)
+    }
+
+    /// Of a pool whose places are used in any order, makes one of the chunks that are missing, if
+    /// any is there; returns true if one was.
+    pub(crate) fn fill_missing(&self, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
+        let chunks = || self.small.iter().map(|chunk| chunk.get().is_some());
+        let large = || self.large.iter().map(|chunk| chunk.get().is_some());
+        if !chunks().chain(large()).any(|is_made| is_made) {
+            return Ok(false);
+        }
+        let small = chunks().position(|is_made| !is_made).map(|i| i * N);
+        let missing =
+            small.or_else(|| large().position(|is_made| !is_made).map(|i| self.places_small + i * LARGE));
+        missing.map_or(Ok(false), |i| self.fill_at(i, make))
+    }
+
+    /// Makes `count` places from `from` on, as far as there are so many.
+    pub(crate) fn fill_range(
+        &self,
+        from: usize,
+        count: usize,
+        mut make: impl FnMut() -> T,
+    ) -> Result<(), ConfigError> {
+        let until = from.saturating_add(count);
+        let mut i = from;
+        while i < until {
+            self.fill_at(i, &mut make)?;
+            i += if until - i == 1 { 1 } else { self.chunk_len(i).min(until - 1 - i) };
+        }
+        Ok(())
+    }
+
+    fn fill_at(&self, i: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
+        if i >= self.end() || self.get(i).is_some() {
+            return Ok(false);
+        }
+        self.get_or_make(i, make).ok_or(ConfigError::OutOfMemory)?;
+        Ok(true)
+    }
+
+    /// One more than the last place.
+    fn end(&self) -> usize {
+        match self.large.len() {
+            0 => self.small.len() * N,
+            large => self.places_small + large * LARGE,
+        }
+    }
+
+    /// Places of the chunk of a place.
+    fn chunk_len(&self, i: usize) -> usize {
+        if i < self.places_small { N } else { LARGE }
+    }
+}
+
 fn chunk_of<T, const N: usize>(place: &OnceBox<[T; N]>, make: impl FnMut() -> T) -> Option<&[T; N]> {
     let made = || Box::<[T; N]>::try_from(boxed(N, make).map_err(|_| ())?).map_err(|_| ());
     place.get_or_try_init(made).ok()
@@ -77,6 +149,37 @@ pub(crate) fn boxed<T>(len: usize, make: impl FnMut() -> T) -> Result<Box<[T]>, 
     values.try_reserve_exact(len).map_err(|_| ConfigError::OutOfMemory)?;
     values.extend(core::iter::repeat_with(make).take(len));
     Ok(values.into_boxed_slice())
+}
+
+/// A part of the forwarder that lies by itself on the heap: no stack holds all parts at once, and
+/// none of them is moved when the forwarder is.
+pub(crate) struct Apart<T>(Box<[T; 1]>);
+
+impl<T> Apart<T> {
+    /// Never inlined: the frame in which the part is made is gone before the next one is.
+    #[inline(never)]
+    pub(crate) fn new(make: impl FnOnce() -> Result<T, ConfigError>) -> Result<Self, ConfigError> {
+        let mut place = Vec::new();
+        place.try_reserve_exact(1).map_err(|_| ConfigError::OutOfMemory)?;
+        place.push(make()?);
+        place.into_boxed_slice().try_into().map(Apart).map_err(|_| ConfigError::OutOfMemory)
+    }
+}
+
+impl<T> Deref for Apart<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0[0]
+    }
+}
+
+impl<T> DerefMut for Apart<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0[0]
+    }
 }
 
 #[cfg(test)]

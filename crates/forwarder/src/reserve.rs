@@ -78,6 +78,11 @@ impl Reserve {
         }
     }
 
+    /// Begins anew, with nothing in it, for a batch of so many packets.
+    pub(crate) fn begin(&self, packets: usize) {
+        self.left.set(packets);
+    }
+
     /// A packet was processed.
     pub(crate) fn next(&self) {
         self.left.set(self.left.get().saturating_sub(1));

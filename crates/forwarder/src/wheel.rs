@@ -4,9 +4,11 @@
 //! Two levels of 4096 places: one tick (2^20 ns, about a millisecond) and 4096 ticks. A deadline
 //! fires at the first tick that is not before it, so at most one tick late and never early.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::config::ConfigError;
+use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 
 /// Nanoseconds of a tick, as a power of two.
@@ -61,7 +63,8 @@ const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_place: 0 };
 pub(crate) struct Wheel {
     timers: Vec<Timer>,
     heads: Vec<Id>,
-    occupied: [Bitmap; 2],
+    /// Of each level; on the heap, because they are larger than all else here.
+    occupied: Box<[Bitmap]>,
     /// Every tick up to this one has been handed out, but for what is still to be spread out.
     current: u64,
     len: usize,
@@ -75,8 +78,7 @@ impl Wheel {
 
     /// A wheel that has no memory and is not to be used.
     pub(crate) fn none() -> Self {
-        let (timers, heads) = (Vec::new(), Vec::new());
-        Wheel { timers, heads, occupied: [Bitmap::default(), Bitmap::default()], current: 0, len: 0 }
+        Wheel { timers: Vec::new(), heads: Vec::new(), occupied: Box::default(), current: 0, len: 0 }
     }
 
     /// A wheel that allocates nothing for ids up to `ids`.
@@ -85,7 +87,14 @@ impl Wheel {
         wheel.timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
         wheel.heads.try_reserve_exact(2 * PLACES).map_err(|_| ConfigError::OutOfMemory)?;
         wheel.heads.resize(2 * PLACES, NONE);
+        wheel.occupied = boxed(2, Bitmap::default)?;
         Ok(wheel)
+    }
+
+    /// Makes sure that nothing is allocated for ids up to `id`.
+    pub(crate) fn make_room(&mut self, id: Id) -> Result<(), ConfigError> {
+        let more = (id as usize + 1).saturating_sub(self.timers.len());
+        self.timers.try_reserve(more).map_err(|_| ConfigError::OutOfMemory)
     }
 
     /// Sets the deadline of `id`, or moves it; returns the tick at which it fires.

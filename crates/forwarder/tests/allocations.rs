@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Charge, Config, ConfigError, CsPolicy, FaceId, FaceProperties, Forwarder, HolderId, Outgoing,
-    Output, Received, RibError, UnsolicitedPolicy,
+    Batch, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, Forwarder, HolderId,
+    Outgoing, Output, Received, RibError, UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -26,10 +26,19 @@ mod counting {
         static OCTETS: Cell<i64> = const { Cell::new(0) };
         /// Allocations that succeed before all others fail.
         static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+        /// Allocations that succeed before a single one fails.
+        static UNTIL_REFUSED: Cell<u64> = const { Cell::new(u64::MAX) };
+        static LARGEST: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Returns true if one more allocation succeeds.
-    fn count(octets: i64) -> bool {
+    fn count(octets: i64, size: usize) -> bool {
+        let until = UNTIL_REFUSED.get();
+        UNTIL_REFUSED.set(until.wrapping_sub(u64::from(until != u64::MAX)));
+        if until == 0 {
+            return false;
+        }
+        LARGEST.set(LARGEST.get().max(size));
         let left = LEFT.get();
         LEFT.set(left.saturating_sub(1));
         if left > 0 {
@@ -45,7 +54,7 @@ mod counting {
     // thread-local numbers alone.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            if !count(layout.size() as i64) {
+            if !count(layout.size() as i64, layout.size()) {
                 return std::ptr::null_mut();
             }
             // SAFETY: the caller's promises are those that `System` asks for.
@@ -59,7 +68,7 @@ mod counting {
         }
 
         unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            if !count(size as i64 - layout.size() as i64) {
+            if !count(size as i64 - layout.size() as i64, size) {
                 return std::ptr::null_mut();
             }
             // SAFETY: as above.
@@ -82,6 +91,21 @@ mod counting {
         ALLOCATIONS.get() - before
     }
 
+    /// The octets of the largest allocation of this thread while `run` runs.
+    pub(super) fn largest(run: impl FnOnce()) -> usize {
+        LARGEST.set(0);
+        run();
+        LARGEST.get()
+    }
+
+    /// Runs `run` with one allocation of this thread refused, the one after `before` others;
+    /// returns false if there were no more than these.
+    pub(super) fn refusing(before: u64, run: impl FnOnce()) -> bool {
+        UNTIL_REFUSED.set(before);
+        run();
+        UNTIL_REFUSED.replace(u64::MAX) == u64::MAX
+    }
+
     /// What `run` makes of it when only so many allocations of this thread succeed.
     pub(super) fn with_allocations<T>(most: u64, run: impl FnOnce() -> T) -> T {
         LEFT.set(most);
@@ -91,7 +115,7 @@ mod counting {
     }
 }
 
-use counting::{allocations, octets, with_allocations};
+use counting::{allocations, largest, octets, refusing, with_allocations};
 
 /// Counts what is sent, and keeps nothing.
 #[derive(Default)]
@@ -154,7 +178,7 @@ impl Story {
                 let received = Received::bare(data.clone());
                 match i % 2 {
                     0 => self.fw.receive(self.producers[0], received, self.now_ns, &mut self.sink),
-                    _ => self.batch.push(self.producers[0], received),
+                    _ => self.batch.push(self.producers[0], received).unwrap(),
                 }
                 if self.batch.is_full() || i + 1 == self.packets.len() {
                     self.fw.receive_batch(&mut self.batch, self.now_ns, &mut self.sink);
@@ -453,4 +477,199 @@ fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
         println!("{most} Interests: {held} octets, of which {left} stay");
         assert!(faces.iter().all(|face| fw.face_release(*face).is_ok()));
     }
+}
+
+/// What one entry may need: chunks are larger.
+const SINGLE_OCTETS_MAX: usize = 4096;
+
+/// A forwarder with tables of some chunks, its downstream and its upstream.
+fn with_chunks(cs_policy: CsPolicy) -> (Fw, FaceId, FaceId) {
+    let config = Config {
+        cs_policy,
+        pit_entries_max: 4000,
+        pit_entries_per_face_max: 4000,
+        cs_packets_max: 3000,
+        cs_entries_max: 40_000,
+        ..Config::new(|_| [0; 32])
+    };
+    let fw = Fw::new(config, 1).unwrap();
+    let [app, upstream] =
+        [FaceProperties::application(), FaceProperties::remote()].map(|of| fw.face_register(of).unwrap());
+    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    (fw, app, upstream)
+}
+
+/// Fills PIT and content store, with names of up to fourteen components, and makes all leave again.
+/// Returns what `meanwhile` and what packets have allocated at most at once.
+fn fill(fw: &Fw, app: FaceId, upstream: FaceId, mut meanwhile: impl FnMut()) -> usize {
+    let name = |i: u64| {
+        (0..i % 12).fold(Name::new().join_generic("a"), |name, n| name.join_number(50, n * i)).join_segment(i)
+    };
+    let asked = |i: u64| InterestBuilder::new(name(i)).nonce((i as u32).to_be_bytes()).build().into();
+    let data = |i: u64| -> Packet {
+        let name = name(i);
+        DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
+    };
+    let mut most = 0;
+    for round in 0..2 {
+        let numbers = round * 4000..(round + 1) * 4000;
+        let interests: Vec<Packet> = numbers.clone().map(asked).collect();
+        let answers: Vec<Packet> = numbers.map(data).collect();
+        for (face, packets) in [(app, interests), (upstream, answers)] {
+            for packets in packets.chunks(100) {
+                most = most.max(largest(|| {
+                    for packet in packets {
+                        fw.receive(face, Received::bare(packet.clone()), 1, &mut Sink::default());
+                    }
+                }));
+                meanwhile();
+            }
+        }
+    }
+    assert_eq!(fw.cs_status().packets, 3000);
+    assert_eq!((fw.table_sizes().pit, fw.counters().drops.iter().sum::<u64>()), (0, 0));
+    most
+}
+
+#[test]
+fn after_prepare_no_packet_allocates_a_chunk() {
+    for policy in CsPolicy::ALL {
+        let (fw, app, upstream) = with_chunks(policy);
+        assert!(fill(&fw, app, upstream, || ()) > SINGLE_OCTETS_MAX, "without it they do");
+        let (fw, app, upstream) = with_chunks(policy);
+        fw.prepare().unwrap();
+        let most = fill(&fw, app, upstream, || ());
+        assert!(most <= SINGLE_OCTETS_MAX, "{policy:?}: {most} octets at once");
+        assert_eq!(allocations(|| fw.prepare().unwrap()), 0, "there is nothing left to make");
+    }
+}
+
+/// A home that makes the next chunks in between spares its packets all of them.
+#[test]
+fn with_grow_in_between_no_packet_allocates_a_chunk() {
+    let (fw, app, upstream) = with_chunks(CsPolicy::S3Fifo);
+    let grow = || while fw.grow().unwrap() {};
+    grow();
+    let most = fill(&fw, app, upstream, grow);
+    assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
+    assert!(!fw.grow().unwrap());
+    // Routes find their memory made, too.
+    let names: Vec<Name> = (0..5000).map(|i| Name::new().join_generic([7; 100]).join_segment(i)).collect();
+    fw.fib_make_room(names.len(), 110).unwrap();
+    let most = largest(|| {
+        names[..1].iter().for_each(|name| fw.fib_add_nexthop(name.as_name(), upstream, 1).unwrap());
+    });
+    assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
+}
+
+#[test]
+fn making_memory_ahead_fails_with_an_error_and_can_be_tried_again() {
+    let (fw, ..) = with_chunks(CsPolicy::Arc);
+    let mut refused = 0;
+    while with_allocations(refused, || fw.prepare()) == Err(ConfigError::OutOfMemory) {
+        refused += 1;
+    }
+    assert!(refused > 0);
+    assert_eq!(fw.prepare(), Ok(()));
+    let (fw, ..) = with_chunks(CsPolicy::Arc);
+    assert_eq!(with_allocations(0, || fw.grow()), Err(ConfigError::OutOfMemory));
+    assert_eq!(fw.grow(), Ok(true));
+}
+
+/// A world of small tables in which packets need all kinds of memory.
+struct Refused {
+    fw: Fw,
+    apps: Vec<FaceId>,
+    upstreams: Vec<FaceId>,
+    packets: Vec<(FaceId, Packet)>,
+}
+
+impl Refused {
+    fn new() -> Self {
+        let config = Config {
+            faces_max: 64,
+            strategy_faces_max: 64,
+            pit_entries_max: 64,
+            cs_packets_max: 64,
+            dead_nonces_max: 64,
+            ..Config::new(|_| [0; 32])
+        };
+        let fw = Fw::new(config, 1).unwrap();
+        let faces = |of| (0..30).map(|_| fw.face_register(of).unwrap()).collect::<Vec<_>>();
+        let (apps, upstreams) = (faces(FaceProperties::application()), faces(FaceProperties::remote()));
+        for strategy in ["best-route", "multicast", "asf", "fast-route", "self-learning"] {
+            let prefix = Name::new().join_generic(strategy);
+            let of: Name = format!("/localhost/nfd/strategy/{strategy}").parse().unwrap();
+            fw.strategy_set(prefix.as_name(), of.as_name()).unwrap();
+            upstreams.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
+        }
+        upstreams.iter().for_each(|face| fw.face_set_discovery(*face, true).unwrap());
+        let mut packets = Vec::new();
+        for strategy in ["best-route", "multicast", "asf", "fast-route", "self-learning", "none"] {
+            let name = Name::new().join_generic(strategy).join_generic("x");
+            for (n, app) in apps.iter().enumerate() {
+                let asked = InterestBuilder::new(name.clone()).nonce([n as u8, 1, 2, 3]);
+                packets.push((*app, asked.build().into()));
+            }
+            packets.push((upstreams[0], Self::data(&name)));
+            // The digest of all packets here.
+            let digest = namely_wire::Component {
+                typ: namely_wire::types::IMPLICIT_DIGEST_COMPONENT,
+                value: &[0; 32],
+            };
+            packets.push((apps[0], InterestBuilder::new(name.join(digest)).nonce([9; 4]).build().into()));
+        }
+        Refused { fw, apps, upstreams, packets }
+    }
+
+    fn data(name: &Name) -> Packet {
+        DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
+    }
+
+    /// Returns true if an allocation was refused to a packet.
+    fn play(&self, before: u64) -> bool {
+        refusing(before, || {
+            for (face, packet) in &self.packets {
+                self.fw.receive(*face, Received::bare(packet.clone()), 1, &mut Sink::default());
+            }
+        })
+    }
+
+    /// What is counted of packets, or parts of their work, for which there was no memory.
+    fn counted(&self) -> u64 {
+        let (counters, store) = (self.fw.counters(), self.fw.cs_status());
+        let drops = [DropReason::NoMemory, DropReason::PitFull].map(|reason| counters.dropped(reason));
+        drops.iter().sum::<u64>() + counters.strategy_memory_full + store.refused
+    }
+}
+
+/// Each allocation below a packet is refused once. The process lives, what could not be done is
+/// counted, and the next exchange goes as ever.
+#[test]
+fn whichever_allocation_of_a_packet_is_refused_it_is_counted_and_the_forwarder_goes_on() {
+    let all = Refused::new();
+    assert!(!all.play(u64::MAX - 1));
+    assert_eq!(all.counted(), 0);
+    let (mut refused, mut uncounted) = (0, Vec::new());
+    loop {
+        let world = Refused::new();
+        if !world.play(refused) {
+            break;
+        }
+        if world.counted() == 0 {
+            uncounted.push(refused);
+        }
+        let name: Name = "/best-route/after".parse().unwrap();
+        let mut sink = Sink::default();
+        let asked: Packet = InterestBuilder::new(name.clone()).nonce([8; 4]).build().into();
+        world.fw.receive(world.apps[1], Received::bare(asked), 2, &mut sink);
+        world.fw.receive(world.upstreams[0], Received::bare(Refused::data(&name)), 2, &mut sink);
+        assert_eq!(sink.sent, 2, "after refusal {refused}");
+        refused += 1;
+    }
+    println!("{refused} allocations, of which these may fail without anybody noticing: {uncounted:?}");
+    assert!(refused > 20, "{refused} allocations");
+    // Digests, which are computed again, and places in lists of the content store, without which a
+    // Data is not found by one of its prefixes.
+    assert!(uncounted.len() <= 12, "{uncounted:?}");
 }

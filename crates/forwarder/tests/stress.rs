@@ -139,7 +139,7 @@ impl Scene {
                 };
                 match dice.next(2) {
                     0 => self.fw.receive(face, Received { packet, headers }, now_ns, &mut sink),
-                    _ => batch.push(face, Received { packet, headers }),
+                    _ => batch.push(face, Received { packet, headers }).unwrap(),
                 }
                 received += 1;
             }

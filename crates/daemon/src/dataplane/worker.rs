@@ -203,7 +203,9 @@ impl Worker {
     /// Runs a packet through the forwarder, together with others of this turn.
     #[inline]
     fn forward(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
-        self.batch.push(face, received);
+        // What is full is processed at once, so there is room.
+        let is_in = self.batch.push(face, received).is_ok();
+        debug_assert!(is_in, "a full batch waits");
         if self.batch.is_full() {
             self.forward_batch(io);
         }

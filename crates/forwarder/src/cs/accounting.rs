@@ -8,7 +8,7 @@ use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use alloc::vec::Vec;
 
 use super::CsPolicy;
-use super::index::Handle;
+use super::index::{Handle, with_leaving};
 use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
 use super::read_ahead::Ids;
 use crate::config::ConfigError;
@@ -62,6 +62,17 @@ impl Accounting {
             evicted: 0,
             is_full: false,
         })
+    }
+
+    /// Makes the memory for so many Data.
+    pub(super) fn prepare(&mut self, packets: usize) -> Result<(), ConfigError> {
+        self.records.prepare(with_leaving(packets) as Id)?;
+        self.policy.prepare(packets)
+    }
+
+    /// Makes the next memory, for entries up to `made`; returns true if any was made.
+    pub(super) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
+        self.records.grow(made)
     }
 
     pub(super) fn on_hit(&self) -> OnHit {

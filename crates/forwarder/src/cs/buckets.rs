@@ -124,6 +124,18 @@ impl<R: RawMutex> Buckets<R> {
         Ok(Buckets { pool: Pool::scattered(buckets)?, more, mask: buckets - 1 })
     }
 
+    /// Makes all buckets, and further ones for `most` slots however they are spread.
+    pub(super) fn prepare(&self, most: usize) -> Result<(), ConfigError> {
+        self.pool.fill(self.mask + 1, Bucket::default)?;
+        // A further bucket is there for the eighth slot of one at the soonest.
+        self.more.prepare(most / (SLOTS + 1) + 1)
+    }
+
+    /// Makes some of the buckets that are missing; returns true if any was made.
+    pub(super) fn grow(&self) -> Result<bool, ConfigError> {
+        Ok(self.pool.fill_missing(Bucket::default)? | self.more.grow()?)
+    }
+
     /// The number of the bucket of `hash`.
     #[inline]
     pub(super) fn number(&self, hash: u64) -> u32 {

@@ -144,6 +144,14 @@ pub(super) struct Handle {
     pub(super) generation: u32,
 }
 
+/// Places for so many Data: what is on its way out has one still, and workers have some at hand.
+pub(super) fn with_leaving(packets: usize) -> usize {
+    if packets == 0 { 0 } else { packets + packets / 8 + LEAVING_MIN }
+}
+
+/// The fewest places for Data on their way out.
+const LEAVING_MIN: usize = 256;
+
 /// What became of a Data that was to be filed.
 pub(super) enum Inserted {
     New(Handle),
@@ -190,6 +198,26 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             entries: Nodes::new(entries)?,
             blocks: Nodes::new(blocks)?,
         })
+    }
+
+    /// Makes the memory for so many Data with so many components in all.
+    pub(super) fn prepare(&self, packets: usize, components: usize) -> Result<(), ConfigError> {
+        self.names.prepare(packets)?;
+        self.prefixes.prepare(components)?;
+        self.entries.prepare(with_leaving(packets))?;
+        // A name's last block may be used in part.
+        self.blocks.prepare(components / BLOCK_LINKS + with_leaving(packets.min(components / LINKS)))
+    }
+
+    /// Makes the next memory; returns true if any was made.
+    pub(super) fn grow(&self) -> Result<bool, ConfigError> {
+        let tables = self.names.grow()? | self.prefixes.grow()?;
+        Ok(tables | self.entries.grow()? | self.blocks.grow()?)
+    }
+
+    /// The largest id that a Data has or had.
+    pub(super) fn made(&self) -> Id {
+        self.entries.made()
     }
 
     /// Prefetches the bucket of a whole name.
@@ -272,6 +300,19 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         if first != NONE && self.examine(first, sought, &mut left, visit) {
             return true;
         }
+        self.visit_others(sought, first, left, visit)
+    }
+
+    /// The rest of [`Index::visit_list`], with the bucket's lock: all but `first`.
+    #[inline(never)]
+    fn visit_others(
+        &self,
+        sought: &Sought<'_>,
+        first: Id,
+        mut left: usize,
+        visit: &mut Visit<'_, B>,
+    ) -> bool {
+        let table = self.table(sought.level);
         let mut ids = [NONE; CS_EXAMINED_MAX];
         let found = match table.lock(table.number(sought.hash)) {
             Some(locked) => self.collect(&locked.spot(sought.tag()), sought.level, &mut ids),

@@ -31,6 +31,7 @@ use crate::counters::Counter;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Span;
+use crate::pool::boxed;
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
@@ -43,6 +44,14 @@ pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
 /// Maximum number of Data that one lookup examines under one name. A cache may miss; it may not
 /// make one Interest pay for all stale Data under a short prefix.
 pub(crate) const CS_EXAMINED_MAX: usize = 64;
+
+/// Maximum number of digests that one Interest by digest has computed. They are kept, so that the
+/// next one goes on behind them.
+pub(crate) const CS_DIGESTS_MAX: usize = 4;
+
+/// Maximum number of Data that leave for one that comes in. A large one among small ones needs so
+/// many at most; more are there only while limits are being lowered, and then it is refused.
+pub(crate) const EVICTED_PER_DATA_MAX: usize = 512;
 
 /// Places that one [`ContentStore::walk`] looks at.
 const WALKED_MAX: u32 = 1 << 16;
@@ -112,11 +121,20 @@ struct Cached<B> {
     name: Span,
     fresh_until_ns: u64,
     /// The implicit digest, once somebody needed it.
-    digest: Option<Box<[u8; 32]>>,
+    digest: Option<KeptDigest>,
     /// It answered an Interest. Kept only for a home with a tier.
     was_asked_for: bool,
     /// The tier has it.
     from_tier: bool,
+}
+
+/// A digest in memory of its own: few Data need one, and it would make each entry half as large
+/// again.
+type KeptDigest = Box<[[u8; 32]; 1]>;
+
+/// `None` if there is no memory for it: then it is computed again.
+fn kept_digest(digest: [u8; 32]) -> Option<KeptDigest> {
+    boxed(1, || digest).ok()?.try_into().ok()
 }
 
 /// A Data that comes in.
@@ -185,6 +203,24 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         })
     }
 
+    /// Makes the memory for so many Data with so many components in all.
+    pub(crate) fn prepare(&self, packets: usize, entries: usize) -> Result<(), ConfigError> {
+        if packets == 0 {
+            return Ok(());
+        }
+        self.index.prepare(packets, entries)?;
+        self.accounting.0.lock().prepare(packets)
+    }
+
+    /// Makes the next memory; returns true if any was made.
+    pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
+        if self.limits.packets.load(Relaxed) == 0 {
+            return Ok(false);
+        }
+        let index = self.index.grow()?;
+        Ok(index | self.accounting.0.lock().grow(self.index.made())?)
+    }
+
     /// Its state; lookups are counted by who makes them.
     pub(crate) fn info(&self, hits: u64, misses: u64) -> CsStatus {
         let accounting = self.accounting.0.lock();
@@ -203,7 +239,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    /// Changes what is given; Data beyond a smaller capacity leaves now.
+    /// Changes what is given; Data beyond a smaller capacity leaves with [`ContentStore::shrink`].
     pub(crate) fn configure(&self, change: &CsChange) {
         let set = |flag: &AtomicBool, value: Option<bool>| {
             if let Some(value) = value {
@@ -220,31 +256,32 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             accounting.change(policy, self.limits.packets.load(Relaxed), &self.index);
             self.on_hit.store(on_hit(&accounting), Relaxed);
         }
-        drop(accounting);
-        self.shrink();
     }
 
-    /// Changes how many index entries and octets there may be; Data beyond them leaves now.
+    /// Changes how many index entries and octets there may be; Data beyond them leaves with
+    /// [`ContentStore::shrink`].
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
         let accounting = self.accounting.0.lock();
         self.limits.entries.store(entries_max, Relaxed);
         self.limits.octets.store(octets_max, Relaxed);
         drop(accounting);
-        self.shrink();
     }
 
-    fn shrink(&self) {
+    /// Lets go of up to `budget` Data that are beyond the limits; returns true if more are.
+    pub(crate) fn shrink(&self, budget: usize) -> bool {
         let reserve = Reserve::new(0);
-        loop {
+        let mut is_more = true;
+        for _ in 0..budget.max(1) {
             let mut accounting = self.accounting.0.lock();
             let fits = accounting.fits(&self.limits, (0, 0, 0));
-            let Some(left) = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten() else {
-                drop(accounting);
-                return self.settle(&reserve);
-            };
+            let left = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten();
             drop(accounting);
+            is_more = left.is_some();
+            let Some(left) = left else { break };
             self.take_out(left, &reserve);
         }
+        self.settle(&reserve);
+        is_more
     }
 
     /// Lets go of one Data as if room were needed, and offers it to the tier of `out`; false if
@@ -300,7 +337,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                                 Lookup::DigestNeeded(Undigested { handle, packet: cached.packet.clone() });
                             return true;
                         }
-                        Some(digest) if digest[..] != *asked => return false,
+                        Some(digest) if digest[0][..] != *asked => return false,
                         Some(_) => {}
                     }
                 }
@@ -328,7 +365,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     pub(crate) fn set_digest(&self, of: &Undigested<B>, digest: [u8; 32]) {
-        self.index.with(of.handle, |cached| cached.digest = Some(Box::new(digest)));
+        // Made with no lock held.
+        let digest = kept_digest(digest);
+        self.index.with(of.handle, |cached| cached.digest = digest);
     }
 
     /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
@@ -350,7 +389,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             packet: packet.clone(),
             name: Span::of(view.wire, view.name.as_bytes()),
             fresh_until_ns,
-            digest: digest.map(Box::new),
+            digest: digest.and_then(kept_digest),
             was_asked_for: false,
             from_tier,
         };
@@ -369,7 +408,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Enters a Data that is in the index, making room for it.
     fn enter<O: Output<B>>(&self, handle: Handle, need: Need, reserve: &Reserve, out: &mut O) {
         let mut arrival = None;
-        loop {
+        for _ in 0..EVICTED_PER_DATA_MAX {
             let mut accounting = self.accounting.0.lock();
             let arrival = *arrival.get_or_insert_with(|| accounting.arriving(need.hash));
             let (entered, left) = accounting.enter(handle, need, arrival, &self.limits, &self.index);
@@ -384,13 +423,11 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 Admitted::Yes => return,
                 Admitted::NotYet => {}
                 // The limits became smaller meanwhile.
-                Admitted::Never => {
-                    self.take_out(handle.id, reserve);
-                    self.refused.add(1);
-                    return;
-                }
+                Admitted::Never => break,
             }
         }
+        self.take_out(handle.id, reserve);
+        self.refused.add(1);
     }
 
     /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.

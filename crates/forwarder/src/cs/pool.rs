@@ -64,6 +64,21 @@ impl<T: Pooled> Nodes<T> {
         Some((place + 1, self.places.get_or_make(place as usize, T::default)?))
     }
 
+    /// The largest id that was ever taken.
+    pub(super) fn made(&self) -> Id {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Makes the first `places` items.
+    pub(super) fn prepare(&self, places: usize) -> Result<(), ConfigError> {
+        self.places.fill(places, T::default)
+    }
+
+    /// Makes the next items; see [`Pool::fill_ahead`].
+    pub(super) fn grow(&self) -> Result<bool, ConfigError> {
+        self.places.fill_ahead(self.made() as usize, T::default)
+    }
+
     /// Gives an item back that [`Nodes::take`] gave out; nobody may use it any more.
     pub(super) fn give(&self, id: Id) {
         let Some(item) = self.get(id) else { return };

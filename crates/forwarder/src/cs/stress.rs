@@ -72,13 +72,19 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
             250..252 => {
                 with_key(hasher, name.as_name(), |key| store.erase(key, 3));
             }
-            252 => store.limit(60 + random as usize % 60, 4000),
+            252 => {
+                store.limit(60 + random as usize % 60, 4000);
+                store.shrink(usize::MAX);
+            }
             253 => {
                 let policy = CsPolicy::ALL[random as usize % CsPolicy::ALL.len()];
                 store.configure(&CsChange { policy: Some(policy), ..CsChange::default() });
             }
-            _ => store
-                .configure(&CsChange { packets_max: Some(20 + random as usize % 20), ..CsChange::default() }),
+            _ => {
+                let packets_max = Some(20 + random as usize % 20);
+                store.configure(&CsChange { packets_max, ..CsChange::default() });
+                store.shrink(usize::MAX);
+            }
         }
     }
     store.settle(&reserve);

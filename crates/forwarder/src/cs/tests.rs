@@ -177,6 +177,7 @@ fn smaller_limits_hold_at_once() {
             store.insert(&data(&uri(&alloc::format!("/a/{i}")), 0, b"xx"), 0);
         }
         store.cs.limit(entries, octets_max);
+        store.cs.shrink(usize::MAX);
         assert_eq!(store.cs.info(0, 0).packets, left, "{entries} entries, {octets_max} octets");
         assert!(store.has("/a/5") && !store.has("/a/1"));
     }
@@ -320,6 +321,7 @@ fn the_capacity_and_the_flags_change_at_run_time() {
     let mut store = Store::new(4, 100, 1 << 20);
     (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
     store.cs.configure(&CsChange { packets_max: Some(2), ..CsChange::default() });
+    store.cs.shrink(usize::MAX);
     assert_eq!(store.cs.info(0, 0).packets, 2);
     assert!(store.has("/a/seg=3") && !store.has("/a/seg=1"));
     store.cs.configure(&CsChange { admit: Some(false), ..CsChange::default() });
@@ -328,6 +330,7 @@ fn the_capacity_and_the_flags_change_at_run_time() {
     store.cs.configure(&CsChange { admit: Some(true), serve: Some(false), ..CsChange::default() });
     assert!(!store.has("/a/seg=3"));
     store.cs.configure(&CsChange { packets_max: Some(0), serve: Some(true), ..CsChange::default() });
+    store.cs.shrink(usize::MAX);
     store.insert(&data(&uri("/b"), 0, b""), 0);
     assert_eq!((store.cs.info(0, 0).packets, store.cs.info(0, 0).octets), (0, 0));
 }

@@ -2,12 +2,14 @@
 //! and not once for each packet, and what is counted of them, which all others see when the turn
 //! ends.
 
-use core::cell::{Cell, OnceCell};
+use alloc::boxed::Box;
+use core::cell::{Cell, OnceCell, RefCell};
 
 use lock_api::RawMutex;
 
 use super::{FaceHold, FaceId, FaceKey, Faces};
 use crate::counters::{Counters, FaceTally, HotCounter, HotTally};
+use crate::hash::NameHashes;
 use crate::reserve::Reserve;
 
 /// Faces that a turn remembers. More are held for each packet anew.
@@ -21,7 +23,9 @@ pub(crate) struct BatchContext<'f, R> {
     tally: HotTally,
     /// The slot of a face that packets came from: chooses the part of the counters.
     slot: Cell<u32>,
-    pub(crate) reserve: Reserve,
+    pub(crate) reserve: &'f Reserve,
+    /// Where the names of a forwarding hint are hashed, if the caller has brought memory for it.
+    pub(crate) hint: Option<&'f RefCell<Box<[NameHashes]>>>,
     pub(crate) now_ns: u64,
 }
 
@@ -43,11 +47,17 @@ impl<R> Drop for BatchContext<'_, R> {
 }
 
 impl<'f, R: RawMutex> BatchContext<'f, R> {
-    /// For so many packets.
-    pub(crate) fn new(faces: &'f Faces<R>, counters: &'f Counters, packets: usize, now_ns: u64) -> Self {
+    /// For the packets that `reserve` is for.
+    pub(crate) fn new(
+        faces: &'f Faces<R>,
+        counters: &'f Counters,
+        reserve: &'f Reserve,
+        hint: Option<&'f RefCell<Box<[NameHashes]>>>,
+        now_ns: u64,
+    ) -> Self {
         let held = [const { OnceCell::new() }; HELD];
-        let (tally, slot, reserve) = (HotTally::default(), Cell::new(0), Reserve::new(packets));
-        BatchContext { faces, held, counters, tally, slot, reserve, now_ns }
+        let (tally, slot) = (HotTally::default(), Cell::new(0));
+        BatchContext { faces, held, counters, tally, slot, reserve, hint, now_ns }
     }
 
     /// Counts `n` of what packets of the turn did.

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::NameHasher;
+use crate::hash::NameHashes;
 use crate::prefix_table::with_key;
 
 fn face(slot: u32) -> FaceKey {
@@ -47,7 +48,7 @@ impl Bench {
     }
 
     fn remove_face(&self, slot: u32, count: usize) -> bool {
-        self.fib.remove_face(&self.hasher, face(slot), count, |_| {})
+        self.fib.remove_face((&self.hasher, &mut NameHashes::new()), face(slot), count, |_| {})
     }
 }
 

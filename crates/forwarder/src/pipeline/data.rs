@@ -23,6 +23,7 @@ use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end.
+    #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
@@ -59,7 +60,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else {
             let key = Key::new(view.name, hashes);
             let arriving = Arriving::new(&packet, &view, key, digest, now_ns);
-            self.cs.insert(arriving, &context.reserve, out);
+            self.cs.insert(arriving, context.reserve, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         let told = Cell::new(Told { data, answers_discovery: false });
@@ -89,7 +90,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             if !more {
                 break;
             }
-            satisfied = Satisfied::new();
+            satisfied.clear();
             more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
         }
         if let Some((face, token)) = last {
@@ -111,7 +112,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         digest: &mut Option<[u8; 32]>,
         satisfied: &mut Satisfied<B>,
     ) -> bool {
-        let (from, reserve) = (ingress.key(), &context.reserve);
+        let (from, reserve) = (ingress.key(), context.reserve);
         loop {
             match self.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
                 Matched::All => return false,

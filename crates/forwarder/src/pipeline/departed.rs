@@ -10,7 +10,6 @@ use crate::faces::FaceKey;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
 use crate::pipeline::FibInstaller;
-use crate::prefix_table::with_key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
 use crate::strategy::FibChange;
@@ -23,6 +22,9 @@ const FACES_PER_TURN_MAX: usize = 256;
 
 /// Places of the PIT that one turn looks at. A turn every 10 ms looks at 800,000 in a second.
 const PIT_PLACES_PER_TURN: Id = 8192;
+
+/// The same for each entry of a caller's budget.
+const PIT_PLACES_PER_ENTRY: usize = 16;
 const PIT_TURN_NS: u64 = 10_000_000;
 
 /// Pending Interests that one turn takes out; after so many the next turn is due at once.
@@ -62,8 +64,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Clears some of what tables hold by name of released faces; returns true if more remains.
-    pub(crate) fn sweep_departed(&self) -> bool {
-        let mut left = SWEPT_PER_TURN_MAX;
+    #[inline(never)]
+    pub(crate) fn sweep_departed(&self, budget: usize) -> bool {
+        let mut left = budget.min(SWEPT_PER_TURN_MAX);
         for _ in 0..FACES_PER_TURN_MAX {
             let Some(face) = self.departed.lock().tables.front().copied() else { return false };
             if left == 0 || !self.sweep_tables(face, &mut left) {
@@ -81,11 +84,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     fn sweep_tables(&self, face: FaceKey, left: &mut usize) -> bool {
         let most = *left;
         let bindings = self.sweep_bindings(face, most);
-        let mut nexthops = 0;
-        let nexthops_left = self.fib.remove_face(&self.hasher, face, most, |prefix| {
-            nexthops += 1;
-            self.fib_changed(prefix, FibChange::Removed(face));
-        });
+        let (nexthops, nexthops_left) = self.sweep_nexthops(face, most);
         let Some(mut rib) = self.rib.try_lock() else { return false };
         let routes = rib.len();
         let routes_left = rib.remove_face(face, most, &mut FibInstaller { forwarder: self });
@@ -94,11 +93,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         bindings < most && !nexthops_left && !routes_left
     }
 
+    /// Removes up to `count` next hops of a face; returns how many, and whether more may remain.
+    fn sweep_nexthops(&self, face: FaceKey, count: usize) -> (usize, bool) {
+        let mut hashes = self.hashes.lock();
+        let mut nexthops = 0;
+        let are_left = self.fib.remove_face((&self.hasher, &mut hashes[0]), face, count, |prefix| {
+            nexthops += 1;
+            self.fib_changed(prefix, FibChange::Removed(face));
+        });
+        (nexthops, are_left)
+    }
+
     /// Unbinds up to `count` names of a face; returns how many.
     fn sweep_bindings(&self, face: FaceKey, count: usize) -> usize {
         let names = self.bpt.names_of(face, count);
         for name in &names {
-            with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, name, face));
+            self.with_key(name.as_name(), |key| self.bpt.unbind(key, name, face));
         }
         names.len()
     }
@@ -106,8 +116,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Clears some of what released faces waited for; returns when to go on if more remains. A face
     /// counts as swept when all places were looked at since nobody processed packets of it any
     /// more.
-    pub(super) fn sweep_pending(&self, now_ns: u64) -> Option<u64> {
+    #[inline(never)]
+    pub(super) fn sweep_pending(&self, now_ns: u64, budget: usize) -> Option<u64> {
         let mut departed = self.departed.lock();
+        let Departed { waiting, swept, .. } = &mut *departed;
+        if swept.try_reserve(waiting.len()).is_err() {
+            return Some(now_ns.saturating_add(PIT_TURN_NS));
+        }
         if departed.next.is_none() && !self.begin_sweep(&mut departed) {
             return None;
         }
@@ -116,8 +131,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         drop(departed);
         let reserve = Reserve::new(0);
         let is_gone = |face| !self.faces.is_registered(face);
-        let mut left = PIT_SWEPT_PER_TURN_MAX;
-        let next = self.pit.sweep(from, PIT_PLACES_PER_TURN, is_gone, &reserve, |mut entry| {
+        let mut left = budget.min(PIT_SWEPT_PER_TURN_MAX);
+        let places = budget.saturating_mul(PIT_PLACES_PER_ENTRY).min(PIT_PLACES_PER_TURN as usize) as Id;
+        let next = self.pit.sweep(from, places, is_gone, &reserve, |mut entry| {
             left -= 1;
             self.counters.unsatisfied.add(1);
             self.record_dead_nonces(&entry, now_ns);

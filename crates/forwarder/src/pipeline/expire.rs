@@ -27,15 +27,30 @@ const RIB_RETRY_NS: u64 = 10_000_000;
 /// How long after a turn of what inherits routes the next one comes.
 const RIB_TURN_NS: u64 = 1_000_000;
 
+/// What one call of [`Forwarder::expire_within`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// When to call again; `None` if nothing waits.
+    pub next_ns: Option<u64>,
+    /// More is due now: the budget was used up.
+    pub is_more: bool,
+}
+
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Ends pending Interests (guide 4.2.6, Interest Finalize) and routes whose time is over, runs
     /// the timers of strategies, and returns when to call again; `None` if nothing waits. A pending
     /// Interest ends within about a millisecond after its lifetime, silently. `out` is for what is
     /// sent on a timer: announcements of a congested tier.
     pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
-        let mut budget = EXPIRED_PER_CALL_MAX;
+        self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
+    }
+
+    /// The same, but of each kind of thing no more than `budget` are done: for a home under whose
+    /// calls nothing else runs. What a call takes grows with the budget alone.
+    pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
+        let budget = budget.max(1);
         let reserve = Reserve::new(0);
-        while budget > 0 {
+        for _ in 0..budget {
             match self.pit.take_expired(now_ns, &reserve) {
                 None => break,
                 Some(Expired::Nothing) => {}
@@ -48,27 +63,27 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                     self.pit.recycle(&mut entry);
                 }
             }
-            budget -= 1;
         }
         self.settle(&reserve);
         let pit = self.pit.next_deadline_ns();
-        let strategies = self.memory.run_timers(now_ns, EXPIRED_PER_CALL_MAX, &|| self.next_random());
+        let strategies = self.memory.run_timers(now_ns, budget, &|| self.next_random());
         let (mut tables, mut pending) = (None, None);
         if self.has_departed() {
-            tables = self.sweep_departed().then(|| now_ns.saturating_add(RIB_RETRY_NS));
-            pending = self.sweep_pending(now_ns);
+            tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(RIB_RETRY_NS));
+            pending = self.sweep_pending(now_ns, budget);
         }
-        let kept = self.pit.give_back(now_ns);
+        let kept = self.pit.give_back(now_ns, budget);
         let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
-        let routes = self.expire_routes(now_ns);
-        [pit, strategies, routes, tables, pending, kept, announced].into_iter().flatten().min()
+        let routes = self.expire_routes(now_ns, budget);
+        let next_ns = [pit, strategies, routes, tables, pending, kept, announced].into_iter().flatten().min();
+        Expiry { next_ns, is_more: next_ns.is_some_and(|next_ns| next_ns <= now_ns) }
     }
 
     /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
     /// wait.
-    fn expire_routes(&self, now_ns: u64) -> Option<u64> {
+    fn expire_routes(&self, now_ns: u64, budget: usize) -> Option<u64> {
         let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
-        let mut budget = ROUTES_PER_CALL_MAX;
+        let mut budget = budget.min(ROUTES_PER_CALL_MAX);
         while budget > 0 && rib.expire_one(now_ns, &mut FibInstaller { forwarder: self }) {
             budget -= 1;
         }

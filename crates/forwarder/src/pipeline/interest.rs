@@ -13,7 +13,7 @@ use super::upstreams::Routing;
 use super::{DataOut, may_come};
 use crate::congestion::is_announcement;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::cs::Lookup;
+use crate::cs::{CS_DIGESTS_MAX, Lookup};
 use crate::faces::{BatchContext, FaceHold, FaceId};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
@@ -70,6 +70,7 @@ impl<B> Arrived<'_, B> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Interest pipeline (NFD developer guide 4.2.1) from the checks that need no
     /// table to the sending of the Interest (4.2.5, Outgoing Interest).
+    #[inline(never)]
     pub(crate) fn receive_interest<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
@@ -80,43 +81,39 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InInterests);
         let Received { packet, headers } = received;
-        let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
-        // Packet format, Interest, HopLimit: an Interest that arrives with HopLimit 0 is dropped.
-        if view.hop_limit == Some(0) {
-            return Err(DropReason::HopLimit);
-        }
-        if !may_come(view.name, ingress) {
-            return Err(DropReason::Scope);
-        }
-        // NDNLPv2, Consumer Controlled Forwarding: a packet with NextHopFaceId is dropped unless
-        // the feature is enabled on the face.
-        if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
-            return Err(DropReason::NextHopRefused);
-        }
-        if O::HAS_TIER && is_announcement(view.name) {
-            self.hear(ingress, &view, context.now_ns);
-            return Ok(());
-        }
         // Filled in place by the functions below: returned through three of them, its 300 octets
         // are copied each time, which is 70 instructions for an answer from the content store. It
         // is used when nothing borrows the packet any more, so that the last upstream gets the
         // packet itself.
-        let mut forwarding = None;
-        let mut process = |packet: &B, view: &InterestView<'_>| {
-            let interest = InterestKey::new(view, hashes);
-            self.process_interest(context, ingress, packet, interest, &headers, &mut forwarding, out)
-        };
-        let packet = match self.amended(&view)? {
-            None => {
-                process(&packet, &view)?;
-                packet
+        let (mut packet, mut forwarding) = (packet, None);
+        // Once more if it must differ: then with the copy, which need not.
+        loop {
+            let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+            // Packet format, Interest, HopLimit: an Interest that arrives with HopLimit 0 is
+            // dropped.
+            if view.hop_limit == Some(0) {
+                return Err(DropReason::HopLimit);
             }
-            Some(packet) => {
-                let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
-                process(&packet, &view)?;
-                packet
+            if !may_come(view.name, ingress) {
+                return Err(DropReason::Scope);
             }
-        };
+            // NDNLPv2, Consumer Controlled Forwarding: a packet with NextHopFaceId is dropped
+            // unless the feature is enabled on the face.
+            if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
+                return Err(DropReason::NextHopRefused);
+            }
+            if O::HAS_TIER && is_announcement(view.name) {
+                self.hear(ingress, &view, context.now_ns);
+                return Ok(());
+            }
+            if let Some(amended) = self.amended(&view)? {
+                packet = amended;
+                continue;
+            }
+            let interest = InterestKey::new(&view, hashes);
+            self.process_interest(context, ingress, &packet, interest, &headers, &mut forwarding, out)?;
+            break;
+        }
         if let Some(forwarding) = forwarding {
             self.forward(context, ingress, &forwarding, packet, &headers, out);
         }
@@ -125,7 +122,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// A copy of the Interest with what it lacks or without what it no longer needs, if it must
     /// differ.
+    #[inline]
     fn amended(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
+        if view.nonce.is_some() && view.forwarding_hint_value.is_none() {
+            return Ok(None);
+        }
+        self.amend(view)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn amend(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
         let strip = view.forwarding_hint_value.is_some() && self.is_in_producer_region(view);
         if !strip && view.nonce.is_some() {
             return Ok(None);
@@ -171,7 +178,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             nonce: interest.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
-            reserve: &context.reserve,
+            reserve: context.reserve,
         };
         // Guide 4.2.1, loop detection by the dead-nonce list: the entry that saw the Nonce may be
         // gone. Before the content store, so that a looping Interest never gets an answer twice.
@@ -191,26 +198,27 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Looks in the content store, computing digests of cached packets only where the Interest asks
-    /// by one.
+    /// by one, and no more than [`CS_DIGESTS_MAX`] of them: what is beyond is a miss this time.
     fn find_cached<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
         interest: &InterestKey<'_>,
     ) -> Option<B> {
+        let mut digests_left = CS_DIGESTS_MAX;
         loop {
-            let lookup = self.cs.find::<O>(interest, context.now_ns);
-            match lookup {
+            match self.cs.find::<O>(interest, context.now_ns) {
                 Lookup::Hit(packet) => {
                     context.count(HotCounter::CsHits, 1);
                     return Some(packet);
                 }
-                Lookup::Miss => {
-                    context.count(HotCounter::CsMisses, 1);
-                    return None;
-                }
-                Lookup::DigestNeeded(cached) => {
+                Lookup::DigestNeeded(cached) if digests_left > 0 => {
+                    digests_left -= 1;
                     let digest = (self.config.sha256)(cached.packet.as_ref());
                     self.cs.set_digest(&cached, digest);
+                }
+                Lookup::Miss | Lookup::DigestNeeded(_) => {
+                    context.count(HotCounter::CsMisses, 1);
+                    return None;
                 }
             }
         }
@@ -282,6 +290,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             Verdict::Forward(to) => {
                 *chosen = to;
+                self.note_cut(chosen);
                 let Some(entry) = locked.entry() else { return Ok(()) };
                 chosen.retain(|i| {
                     self.record_sending(entry, routing.upstreams.get(*i), arrived, arrived.nonce)
@@ -340,6 +349,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             memory
         };
         verdict
+    }
+
+    /// Counts a choice that leaves upstreams out for want of memory.
+    #[inline]
+    pub(super) fn note_cut(&self, chosen: &Chosen) {
+        if chosen.is_cut() {
+            self.counters.dropped(DropReason::NoMemory);
+        }
     }
 
     /// Takes the downstream out before it is told that there is no upstream; others that wait go on
@@ -427,9 +444,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.counters.dropped(DropReason::OutRecordsFull);
             return false;
         }
-        self.pit.reserve_upstream(entry);
-        entry.out_records.push(record);
-        true
+        let is_in = self.pit.add_upstream(entry, record);
+        if !is_in {
+            self.counters.dropped(DropReason::NoMemory);
+        }
+        is_in
     }
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
@@ -472,6 +491,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Tells the downstream, where it can be told, and returns why the Interest is dropped.
+    #[cold]
+    #[inline(never)]
     pub(super) fn refuse(
         &self,
         arrived: &Arrived<'_, B>,
@@ -487,6 +508,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Refusal::Full(PitFull::Table) => (Some(NackReason::Congestion), DropReason::PitFull),
             Refusal::Full(PitFull::Face) => (Some(NackReason::Congestion), DropReason::PitFaceFull),
             Refusal::Full(PitFull::Holder) => (Some(NackReason::Congestion), DropReason::PitHolderFull),
+            Refusal::Full(PitFull::Memory) => (Some(NackReason::Congestion), DropReason::NoMemory),
             Refusal::Full(PitFull::InRecords) => (Some(NackReason::Congestion), DropReason::InRecordsFull),
         };
         if let Some(nack) = nack {
@@ -496,6 +518,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The Interest Loop pipeline (guide 4.2.2).
+    #[cold]
+    #[inline(never)]
     fn refuse_loop(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
         let (token, packet) = (arrived.headers.pit_token, arrived.packet.clone());
         self.send_nack(arrived.ingress, token, packet, NackReason::Duplicate, out);

@@ -41,6 +41,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Verdict::Along(Some(one)) => chosen.push(one),
             _ => (0..routing.upstreams.len()).for_each(|i| chosen.push(i)),
         }
+        self.note_cut(&chosen);
         if chosen.is_empty() {
             self.withdraw(locked, arrived);
             let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
@@ -100,7 +101,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return;
         }
         let mut keys: InlineVec<FaceKey, 8> = InlineVec::new();
-        self.discovery.lock().iter().for_each(|key| keys.push(*key));
+        if !self.discovery.lock().iter().all(|key| keys.push(*key)) {
+            self.counters.dropped(DropReason::NoMemory);
+        }
         keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
     }
 }

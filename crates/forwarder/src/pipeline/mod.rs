@@ -15,6 +15,7 @@ mod tier;
 mod upstreams;
 
 pub(crate) use departed::Departed;
+pub use expire::Expiry;
 pub(crate) use expire::FibInstaller;
 
 use lock_api::RawMutex;

@@ -18,6 +18,7 @@ use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Nack pipeline (guide 4.4.1): a Nack counts only where the Interest was sent
     /// with that Nonce, and not on links with several peers, of which one alone refuses.
+    #[inline(never)]
     pub(crate) fn receive_nack(
         &self,
         context: &BatchContext<'_, R>,
@@ -52,7 +53,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             NackVerdict::Wait => {}
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
-                let record = self.pit.take_downstream(entry, face, &context.reserve);
+                let record = self.pit.take_downstream(entry, face, context.reserve);
                 drop(locked);
                 if let Some(record) = record {
                     self.nack_downstream(&kept, &record, reason, out);
@@ -63,7 +64,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =
                     |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
-                if let Some(mut entry) = self.pit.take_if(key, refused, &context.reserve) {
+                if let Some(mut entry) = self.pit.take_if(key, refused, context.reserve) {
                     self.nack_all(&entry, reason, context.now_ns, out);
                     self.pit.recycle(&mut entry);
                 }

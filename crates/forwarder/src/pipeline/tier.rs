@@ -17,6 +17,7 @@ use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::{EntryKey, InRecord, LockedEntry, PitEntry, Reading};
 use crate::prefix_table::Key;
+use crate::reserve::Reserve;
 use crate::tier::{Completion, Ticket, TierAnswer, Wanted};
 
 /// Data that a read has found.
@@ -114,7 +115,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         now_ns: u64,
         out: &mut impl Output<B>,
     ) {
-        let context = BatchContext::new(&self.faces, &self.counters, 1, now_ns);
+        let reserve = Reserve::new(1);
+        let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
         let (key, counters) = (ticket.key(), &self.cs.tier);
         match completion {
             Completion::Found { packet, fresh_until_ns, is_busy } => {
@@ -129,7 +131,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 self.resume(&context, key, out);
             }
         }
-        self.settle(&context.reserve);
+        self.settle(context.reserve);
     }
 
     fn tier_found(
@@ -203,12 +205,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         let (packet, now_ns) = (&found.packet, context.now_ns);
-        let Some(mut entry) = self.pit.take_if(key, |_| true, &context.reserve) else {
+        let Some(mut entry) = self.pit.take_if(key, |_| true, context.reserve) else {
             return self.cs.tier.late.add(1);
         };
         let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
         let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
-        self.cs.insert(arriving, &context.reserve, out);
+        self.cs.insert(arriving, context.reserve, out);
         let may_bypass = || self.may_bypass(context, &entry, key);
         let is_congested = self.config.cs_marking.marks(found.is_busy, may_bypass);
         if is_congested {
@@ -262,7 +264,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             nonce: downstream.nonce,
             lifetime_ns,
             now_ns: context.now_ns,
-            reserve: &context.reserve,
+            reserve: context.reserve,
         };
         let mut forwarding = Forwarding::new(self.strategies.find(arrived.interest.key()));
         match self.send_resumed(context, &arrived, key, &mut forwarding, out) {
@@ -323,7 +325,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         let was_never_sent = |entry: &PitEntry<B>| entry.out_records.is_empty();
-        let Some(mut entry) = self.pit.take_if(key, was_never_sent, &context.reserve) else { return };
+        let Some(mut entry) = self.pit.take_if(key, was_never_sent, context.reserve) else { return };
         if reason == DropReason::NoRoute && self.config.nack_no_route {
             self.nack_all(&entry, NackReason::NoRoute, context.now_ns, out);
         } else {

@@ -10,10 +10,11 @@ use crate::counters::DropReason;
 use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey};
 use crate::fib::NextHops;
 use crate::forwarder::Forwarder;
+use crate::hash::NameHashes;
 use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
 use crate::packet::PacketBuf;
-use crate::prefix_table::with_key;
+use crate::prefix_table::Key;
 use crate::strategy::{StrategyKind, Upstream, Upstreams};
 
 /// The outcome of name resolution for one Interest.
@@ -60,12 +61,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             if arrived.hop_limit_out() == Some(0) && !face.is_local() {
                 return Err(DropReason::HopLimit);
             }
-            routing.upstreams.push(Upstream { face, is_bound: false });
+            // The first one lies in place.
+            let _ = routing.upstreams.push(Upstream { face, is_bound: false });
             routing.is_explicit = true;
             return Ok(());
         }
-        let nexthops = self.nexthops(&arrived.interest);
+        let nexthops = self.nexthops(context, &arrived.interest);
         routing.prefix_hash = nexthops.prefix_hash;
+        if nexthops.is_cut {
+            self.counters.dropped(DropReason::NoMemory);
+        }
         // Walked in place: taken apart, the list is copied first.
         for hop in nexthops.faces.iter() {
             self.add_upstream(context, arrived, *hop, routing);
@@ -87,13 +92,27 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The next hops of the name, or of the first name of the forwarding hint that has any (guide,
     /// "FIB lookup"; packet format, Interest, ForwardingHint).
-    fn nexthops(&self, interest: &InterestKey<'_>) -> NextHops {
+    fn nexthops(&self, context: &BatchContext<'_, R>, interest: &InterestKey<'_>) -> NextHops {
         if interest.view.forwarding_hint_value.is_none() {
             return self.fib.longest_match(interest.key());
         }
-        let of_hint = |hint| with_key(&self.hasher, hint, |key| self.fib.longest_match(key));
-        let mut hints = interest.view.forwarding_hint().map(of_hint);
-        hints.find(|nexthops| !nexthops.faces.is_empty()).unwrap_or_else(NextHops::none)
+        // Beside a batch it is rare enough for one lock.
+        match context.hint.and_then(|hashes| hashes.try_borrow_mut().ok()) {
+            Some(mut hashes) => self.nexthops_of_hint(interest, &mut hashes[0]),
+            None => self.nexthops_of_hint(interest, &mut self.hashes.lock()[0]),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn nexthops_of_hint(&self, interest: &InterestKey<'_>, hashes: &mut NameHashes) -> NextHops {
+        for hint in interest.view.forwarding_hint() {
+            let nexthops = self.fib.longest_match(Key::filled(&self.hasher, hint, hashes));
+            if !nexthops.faces.is_empty() {
+                return nexthops;
+            }
+        }
+        NextHops::none()
     }
 
     #[inline(always)]
@@ -121,7 +140,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             routing.hop_limited = true;
             return;
         }
-        routing.upstreams.push(Upstream { face, is_bound });
+        if !routing.upstreams.push(Upstream { face, is_bound }) {
+            self.counters.dropped(DropReason::NoMemory);
+        }
     }
 }
 

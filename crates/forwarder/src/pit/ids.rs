@@ -154,13 +154,13 @@ impl<R: RawMutex> Ids<R> {
     /// Storage of a stripe for downstreams beyond the first.
     pub(super) fn in_storage(&self, stripe: u8) -> Vec<InRecord> {
         let kept = self.stripes[usize::from(stripe)].list.lock().in_storage.pop();
-        kept.unwrap_or_else(|| Vec::with_capacity(FRESH_RECORDS))
+        kept.unwrap_or_else(fresh)
     }
 
     /// Storage of a stripe for upstreams beyond the first.
     pub(super) fn out_storage(&self, stripe: u8) -> Vec<OutRecord> {
         let kept = self.stripes[usize::from(stripe)].list.lock().out_storage.pop();
-        kept.unwrap_or_else(|| Vec::with_capacity(FRESH_RECORDS))
+        kept.unwrap_or_else(fresh)
     }
 
     /// Takes storage back that a stripe has lent.
@@ -168,6 +168,7 @@ impl<R: RawMutex> Ids<R> {
         fn keep<T>(kept: &mut Vec<Vec<T>>, storage: Option<Vec<T>>) {
             if let Some(storage) = storage.filter(|storage| storage.capacity() <= SPARE_RECORDS_MAX)
                 && kept.len() < SPARES_MAX
+                && kept.try_reserve(1).is_ok()
             {
                 kept.push(storage);
             }
@@ -232,6 +233,13 @@ impl<R: RawMutex> Ids<R> {
         self.stripes[stripe].count(1);
         Some(first)
     }
+}
+
+/// Storage that was not used before; none if there is no memory for it.
+fn fresh<T>() -> Vec<T> {
+    let mut storage = Vec::new();
+    let _ = storage.try_reserve_exact(FRESH_RECORDS);
+    storage
 }
 
 impl<R: RawMutex> Stripe<R> {

@@ -162,6 +162,8 @@ pub(crate) enum PitFull {
     Face,
     Holder,
     InRecords,
+    /// There is no memory for one more downstream.
+    Memory,
 }
 
 /// Entries that a Data satisfies, taken out of the table.
@@ -206,6 +208,16 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
 
     pub(crate) fn len(&self) -> usize {
         self.ids.used()
+    }
+
+    /// Makes the places of so many entries.
+    pub(crate) fn prepare(&self, entries: usize) -> Result<(), ConfigError> {
+        self.slots.fill(entries, Slot::new)
+    }
+
+    /// Makes the next places; see [`Pool::fill_ahead`].
+    pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
+        self.slots.fill_ahead(self.ids.end() as usize - 1, Slot::new)
     }
 
     /// Finds the entry that requests the same, or makes one for the Interest `packet` with `record`
@@ -302,7 +314,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             if entry.in_records.needs_storage() {
                 entry.in_records.lend(self.ids.in_storage(entry.stripe));
             }
-            entry.in_records.push(record);
+            if !entry.in_records.push(record) {
+                self.by_face.sub(record.face, reserve);
+                return Err(PitFull::Memory);
+            }
         }
         let last = entry.in_records.iter().map(|r| r.expires_at_ns).max().unwrap_or(now_ns);
         if last != entry.expires_at_ns {
@@ -312,11 +327,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         Ok(())
     }
 
-    /// Makes room for one more out-record.
-    pub(crate) fn reserve_upstream(&self, entry: &mut PitEntry<B>) {
+    /// Enters one more out-record; returns false if there is no memory for it.
+    #[inline]
+    pub(crate) fn add_upstream(&self, entry: &mut PitEntry<B>, record: OutRecord) -> bool {
         if entry.out_records.needs_storage() {
             entry.out_records.lend(self.ids.out_storage(entry.stripe));
         }
+        entry.out_records.push(record)
     }
 
     /// Takes `face` out of an entry's downstreams, as a Nack to it does.

@@ -24,6 +24,9 @@ const LOOK_NS: u64 = 1_000_000_000;
 const PLACES_PER_TURN: Id = 8192;
 const TURN_NS: u64 = 10_000_000;
 
+/// The same for each entry of a caller's budget.
+const PLACES_PER_ENTRY: usize = 16;
+
 /// Where a place keeps its entry.
 pub(super) struct Storage<B>(Option<Box<[Option<PitEntry<B>>; 1]>>);
 
@@ -111,11 +114,12 @@ impl<R: RawMutex> Storages<R> {
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Gives the memory of entries back that nobody has needed for a second, some of it with each
     /// call; returns when to call again, `None` when none is left.
-    pub(crate) fn give_back(&self, now_ns: u64) -> Option<u64> {
+    pub(crate) fn give_back(&self, now_ns: u64, budget: usize) -> Option<u64> {
         let are_many = self.storages.are_many(self.len());
         let mut looks = self.storages.state.try_lock()?;
         if let Some(from) = looks.from {
-            looks.from = self.give_back_of(from);
+            let places = budget.saturating_mul(PLACES_PER_ENTRY).min(PLACES_PER_TURN as usize) as Id;
+            looks.from = self.give_back_of(from, places);
             return Some(now_ns.saturating_add(if looks.from.is_some() { TURN_NS } else { LOOK_NS }));
         }
         if !are_many {
@@ -132,8 +136,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// That of free places from `from` on; returns where to go on.
-    fn give_back_of(&self, from: Id) -> Option<Id> {
-        let until = from.saturating_add(PLACES_PER_TURN).min(self.ids.end());
+    fn give_back_of(&self, from: Id, places: Id) -> Option<Id> {
+        let until = from.saturating_add(places).min(self.ids.end());
         for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
             slot.state.lock().storage.give_back(&self.storages);
         }

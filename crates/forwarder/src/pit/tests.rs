@@ -40,15 +40,17 @@ fn sent_to(pit: &Table, id: Id, slot: u32) {
     let mut state = pit.slot(id).unwrap().state.lock();
     let entry = state.storage.get_mut().unwrap();
     entry.out_records.retain(|record| record.face != face(slot));
-    pit.reserve_upstream(entry);
-    entry.out_records.push(OutRecord {
-        face: face(slot),
-        nonce: [0; 4],
-        sent_at_ns: 0,
-        expires_at_ns: 0,
-        suppression_ns: 0,
-        nack: None,
-    });
+    assert!(pit.add_upstream(
+        entry,
+        OutRecord {
+            face: face(slot),
+            nonce: [0; 4],
+            sent_at_ns: 0,
+            expires_at_ns: 0,
+            suppression_ns: 0,
+            nack: None,
+        }
+    ));
 }
 
 fn record(slot: u32, expires_at_ns: u64) -> InRecord {
@@ -496,15 +498,15 @@ fn storage_that_is_kept_at_least_stays_and_of_more_what_nobody_uses_is_given_bac
         assert_eq!(pit.len(), 0);
     };
     fill(u64::from(storage::KEPT_MIN));
-    assert_eq!((pit.storages.count(), pit.give_back(0)), (storage::KEPT_MIN, None));
+    assert_eq!((pit.storages.count(), pit.give_back(0, 512)), (storage::KEPT_MIN, None));
     fill(u64::from(storage::KEPT_MIN) + 1);
-    let second = pit.give_back(0).expect("too many at the first look");
-    assert_eq!(pit.give_back(second - 1), Some(second), "and it is waited for the second one");
+    let second = pit.give_back(0, 512).expect("too many at the first look");
+    assert_eq!(pit.give_back(second - 1, 512), Some(second), "and it is waited for the second one");
     let mut next_ns = second;
-    while let Some(at_ns) = pit.give_back(next_ns) {
+    while let Some(at_ns) = pit.give_back(next_ns, 512) {
         next_ns = at_ns;
     }
     assert_eq!(pit.storages.count(), 0);
     fill(100);
-    assert_eq!((pit.storages.count(), pit.give_back(next_ns)), (100, None));
+    assert_eq!((pit.storages.count(), pit.give_back(next_ns, 512)), (100, None));
 }

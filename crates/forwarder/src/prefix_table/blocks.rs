@@ -54,6 +54,16 @@ impl Blocks {
         self.last.load(Relaxed) + 1
     }
 
+    /// Makes the next blocks; see [`Pool::fill_ahead`].
+    pub(super) fn grow(&self) -> Result<bool, ConfigError> {
+        self.pool.fill_ahead(self.last.load(Relaxed) as usize, Block::default)
+    }
+
+    /// Makes memory for so many blocks more than are used.
+    pub(super) fn make_room(&self, blocks: usize) -> Result<(), ConfigError> {
+        self.pool.fill_range(self.last.load(Relaxed) as usize, blocks, Block::default)
+    }
+
     /// A block that nobody uses, with any content; `None` at the limit or without memory. Only one
     /// thread takes.
     pub(super) fn take(&self, free: &mut Free) -> Option<(Id, &Block)> {

@@ -65,7 +65,7 @@ fn next(block: &Block) -> Id {
 }
 
 /// How many blocks beside its own a name takes.
-fn name_blocks(len: usize) -> usize {
+pub(super) fn name_blocks(len: usize) -> usize {
     len.saturating_sub(OWN_OCTETS).div_ceil(MORE_OCTETS)
 }
 

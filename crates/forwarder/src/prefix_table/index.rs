@@ -31,6 +31,16 @@ impl Index {
         Ok(Index { buckets: Blocks::new(entries_max / LOAD + 1)?, count: AtomicU32::new(0) })
     }
 
+    /// Makes the next buckets; returns true if any was made.
+    pub(super) fn grow(&self) -> Result<bool, ConfigError> {
+        self.buckets.grow()
+    }
+
+    /// Makes memory for the buckets that so many more entries add.
+    pub(super) fn make_room(&self, entries: usize) -> Result<(), ConfigError> {
+        self.buckets.make_room(entries.div_ceil(LOAD) + 1)
+    }
+
     /// The bucket of a hash; `None` while the table is empty.
     pub(super) fn bucket(&self, hash: u64) -> Option<&Block> {
         self.buckets.get(number(hash, self.count.load(Relaxed)) + 1)

@@ -105,6 +105,19 @@ impl PrefixTable {
         })
     }
 
+    /// Makes the next memory; returns true if any was made.
+    pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
+        Ok(self.entries.grow()? | self.more.grow()? | self.index.grow()?)
+    }
+
+    /// Makes the memory for `names` more names of so many octets each.
+    pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.entries.make_room(names)?;
+        // One for the name's bucket, and one that adding a bucket may take.
+        self.more.make_room(names.saturating_mul(entry::name_blocks(octets) + 2))?;
+        self.index.make_room(names)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len.load(Relaxed)
     }
@@ -301,8 +314,16 @@ impl PrefixTable {
     }
 }
 
+impl<'a> Key<'a> {
+    /// The key of `name`, whose hashes are put into `hashes`.
+    pub(crate) fn filled(hasher: &NameHasher, name: NameRef<'a>, hashes: &'a mut NameHashes) -> Self {
+        hasher.fill(name.as_bytes(), hashes);
+        Key::new(name, hashes)
+    }
+}
+
 /// Runs `with` on the key of `name`.
+#[cfg(test)]
 pub(crate) fn with_key<T>(hasher: &NameHasher, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
-    let hashes = hasher.prefixes(name);
-    with(Key::new(name, &hashes))
+    with(Key::filled(hasher, name, &mut NameHashes::new()))
 }

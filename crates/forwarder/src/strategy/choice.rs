@@ -67,6 +67,11 @@ impl<R: RawMutex> StrategyChoice<R> {
         Ok(StrategyChoice { table, control, choices_max, default, default_parameters })
     }
 
+    /// Makes the next memory; returns true if any was made.
+    pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
+        self.table.grow()
+    }
+
     /// The strategy of the longest prefix of `key` that has one.
     pub(crate) fn find(&self, key: Key<'_>) -> StrategyKind {
         let kind = |_, mut pairs: Pairs<'_>| pairs.next().map(StrategyKind::from_pair);

@@ -15,7 +15,6 @@
 //! strategies remember nothing takes none of them: [`StrategyMemory::is_empty`] is one load.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lock_api::{Mutex, MutexGuard, RawMutex};
@@ -195,11 +194,16 @@ struct Part<R> {
     due_ns: AtomicU64,
 }
 
+/// Fewest and most chains of a part.
+const CHAINS_MIN: usize = 16;
+const CHAINS_MAX: usize = 1 << 14;
+
 /// The records of a part, by the key of prefix and strategy and by their number, which counts from
 /// 1.
 #[derive(Default)]
 struct Table {
-    ids: BTreeMap<u64, Id>,
+    /// The first record of each chain, by the upper half of the key. Made with the first record.
+    heads: Box<[Id]>,
     records: Vec<Record>,
     free: Vec<Id>,
     /// Made with the first record: a router may never need one.
@@ -208,6 +212,8 @@ struct Table {
 
 struct Record {
     key: u64,
+    /// The next one of its chain.
+    next: Id,
     generation: u8,
     /// What the strategy remembers; `None` while the record is free.
     memory: Option<AnyMemory>,
@@ -266,8 +272,8 @@ impl<R: RawMutex> StrategyMemory<R> {
         let (number, key) = self.find(kind, prefix_hash);
         let part = &self.parts[number];
         let mut table = part.table.lock();
-        let id = match table.ids.get(&key) {
-            Some(id) => *id,
+        let id = match table.find(key) {
+            Some(id) => id,
             None => self.make(&mut table, kind, key)?,
         };
         table.record(id)?.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
@@ -289,12 +295,18 @@ impl<R: RawMutex> StrategyMemory<R> {
             self.full.add(1);
             return None;
         }
-        let id = AnyMemory::new(kind, self.faces_max).and_then(|memory| table.insert(key, memory));
+        let id =
+            AnyMemory::new(kind, self.faces_max).and_then(|memory| table.insert(key, memory, self.chains()));
         if id.is_none() {
             self.len.fetch_sub(1, Ordering::Relaxed);
             self.full.add(1);
         }
         id
+    }
+
+    /// Chains of a part.
+    fn chains(&self) -> usize {
+        (self.prefixes_max / self.parts.len()).clamp(CHAINS_MIN, CHAINS_MAX).next_power_of_two()
     }
 
     /// The record that a PIT entry refers to, under its lock, if it is still there.
@@ -313,7 +325,7 @@ impl<R: RawMutex> StrategyMemory<R> {
         let (number, key) = self.find(kind, prefix_hash);
         let part = &self.parts[number];
         let table = part.table.lock();
-        let id = *table.ids.get(&key)?;
+        let id = table.find(key)?;
         Some(LockedMemory { table, part, number, id, full: &self.full })
     }
 
@@ -364,9 +376,44 @@ impl Table {
         self.records.get_mut((id as usize).wrapping_sub(1))
     }
 
-    /// Puts a memory into a free record; `None` if there is none and no memory for one.
-    fn insert(&mut self, key: u64, memory: AnyMemory) -> Option<Id> {
+    fn find(&self, key: u64) -> Option<Id> {
+        let mut id = *self.heads.get(self.chain(key))?;
+        while let Some(record) = self.records.get((id as usize).wrapping_sub(1)) {
+            if record.key == key {
+                return Some(id);
+            }
+            id = record.next;
+        }
+        None
+    }
+
+    fn chain(&self, key: u64) -> usize {
+        (key >> 32) as usize & self.heads.len().saturating_sub(1)
+    }
+
+    /// Takes a record out of its chain.
+    fn unlink(&mut self, id: Id, key: u64) {
+        let chain = self.chain(key);
+        let next = self.record(id).map_or(NONE, |record| record.next);
+        if self.heads[chain] == id {
+            self.heads[chain] = next;
+            return;
+        }
+        let mut at = self.heads[chain];
+        while let Some(before) = self.record(at) {
+            if before.next == id {
+                before.next = next;
+                return;
+            }
+            at = before.next;
+        }
+    }
+
+    /// Puts a memory into a free record; `None` if there is none and no memory for one. So many
+    /// chains are made with the first one.
+    fn insert(&mut self, key: u64, memory: AnyMemory, chains: usize) -> Option<Id> {
         if self.wheel.is_none() {
+            self.heads = boxed(chains, || NONE).ok()?;
             self.wheel = Wheel::with_room(0).ok();
         }
         self.wheel.as_ref()?;
@@ -376,8 +423,10 @@ impl Table {
                 self.records.try_reserve(1).ok()?;
                 // So that giving back never needs memory.
                 self.free.try_reserve(self.records.len() + 1).ok()?;
+                self.wheel.as_mut()?.make_room(self.records.len() as Id + 1).ok()?;
                 self.records.push(Record {
                     key: 0,
+                    next: NONE,
                     generation: 0,
                     memory: None,
                     timer_ns: u64::MAX,
@@ -388,9 +437,11 @@ impl Table {
             }
             None => return None,
         };
+        let chain = self.chain(key);
+        let next = core::mem::replace(&mut self.heads[chain], id);
         let record = self.record(id)?;
-        (record.key, record.memory, record.timer_ns) = (key, Some(memory), u64::MAX);
-        self.ids.insert(key, id);
+        (record.key, record.next) = (key, next);
+        (record.memory, record.timer_ns) = (Some(memory), u64::MAX);
         Some(id)
     }
 }
@@ -476,11 +527,11 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         (record.memory, record.generation) = (None, record.generation.wrapping_add(1));
         let key = record.key;
         let tick = core::mem::take(&mut record.timer_tick);
-        let Table { ids, free, wheel, .. } = &mut *self.table;
+        self.table.unlink(self.id, key);
+        let Table { free, wheel, .. } = &mut *self.table;
         if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
             wheel.remove(self.id);
         }
-        ids.remove(&key);
         free.push(self.id);
         true
     }

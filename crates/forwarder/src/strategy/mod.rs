@@ -59,7 +59,41 @@ impl Upstream<'_> {
 pub(crate) type Upstreams<'a> = InlineVec<Upstream<'a>, 4>;
 
 /// Positions in [`Upstreams`] to send to.
-pub(crate) type Chosen = InlineVec<usize, 4>;
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    list: InlineVec<usize, 4>,
+    /// There was no memory for one more.
+    is_cut: bool,
+}
+
+impl Chosen {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Chosen { list: InlineVec::new(), is_cut: false }
+    }
+
+    pub(crate) fn push(&mut self, upstream: usize) {
+        self.is_cut |= !self.list.push(upstream);
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}
+
+impl core::ops::Deref for Chosen {
+    type Target = InlineVec<usize, 4>;
+
+    fn deref(&self) -> &InlineVec<usize, 4> {
+        &self.list
+    }
+}
+
+impl core::ops::DerefMut for Chosen {
+    fn deref_mut(&mut self) -> &mut InlineVec<usize, 4> {
+        &mut self.list
+    }
+}
 
 /// A pending Interest as a strategy may see and mark it.
 pub(crate) struct Pending<'a> {

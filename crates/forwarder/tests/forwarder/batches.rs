@@ -68,13 +68,14 @@ proptest! {
         batch_packets in prop_oneof![Just(1), Just(32), Just(256), 1..80usize],
     ) {
         let ((one, faces), (other, _)) = (scene(), scene());
-        let (mut apart, mut together, mut batch) = (Sent::new(), Sent::new(), Batch::new());
+        let (mut apart, mut together) = (Sent::new(), Sent::new());
+        let mut batch = Batch::with_room(batch_packets).unwrap();
         for steps in steps.chunks(batch_packets) {
             for step in steps {
                 one.fw.receive(faces[step.face], packet(*step), one.now_ns, &mut apart);
-                batch.push(faces[step.face], packet(*step));
+                prop_assert!(batch.push(faces[step.face], packet(*step)).is_ok());
             }
-            prop_assert_eq!(batch.is_full(), steps.len() >= Batch::<Packet>::PACKETS_MAX);
+            prop_assert_eq!(batch.is_full(), steps.len() == batch_packets);
             other.fw.receive_batch(&mut batch, other.now_ns, &mut together);
             prop_assert!(batch.is_empty());
         }
@@ -89,11 +90,33 @@ fn packets_of_a_face_that_is_gone_are_counted_and_the_rest_of_the_batch_goes_on(
     let (bench, faces) = scene();
     let mut batch = Batch::new();
     (0..2).for_each(|i| {
-        batch.push(faces[i], Received::bare(interest("/a/b").nonce([i as u8; 4]).build().into()))
+        let packet = interest("/a/b").nonce([i as u8; 4]).build().into();
+        batch.push(faces[i], Received::bare(packet)).unwrap();
     });
     bench.fw.face_release(faces[0]).unwrap();
     let mut sent = Sent::new();
     bench.fw.receive_batch(&mut batch, bench.now_ns, &mut sent);
     assert_eq!(crate::bench::faces(&sent), [faces[2]]);
     assert_eq!(bench.fw.counters().dropped(namely_forwarder::DropReason::UnknownFace), 1);
+}
+
+/// A batch holds what it says and not one packet more: that one comes back.
+#[test]
+fn a_full_batch_refuses_a_packet_and_gives_it_back() {
+    let (bench, faces) = scene();
+    let packet = |i: usize| -> Received<Packet> {
+        Received::bare(interest("/a/b").nonce((i as u32).to_be_bytes()).build().into())
+    };
+    let mut batch = Batch::new();
+    for i in 0..Batch::<Packet>::PACKETS_MAX {
+        assert!(!batch.is_full());
+        batch.push(faces[0], packet(i)).unwrap();
+    }
+    assert!(batch.is_full());
+    let beyond = packet(Batch::<Packet>::PACKETS_MAX);
+    assert_eq!(batch.push(faces[0], beyond.clone()), Err(beyond));
+    assert_eq!(batch.len(), Batch::<Packet>::PACKETS_MAX);
+    bench.fw.receive_batch(&mut batch, bench.now_ns, &mut Sent::new());
+    assert_eq!(bench.fw.counters().packets.in_interests, Batch::<Packet>::PACKETS_MAX as u64);
+    batch.push(faces[0], packet(0)).unwrap();
 }

@@ -45,6 +45,39 @@ fn can_be_prefix_is_answered_by_cached_data_with_a_longer_name_and_must_be_fresh
     assert_eq!(faces(&bench.receive(consumer, fresh())), [upstream]);
 }
 
+thread_local! {
+    static DIGESTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+fn counted_digest(octets: &[u8]) -> [u8; 32] {
+    DIGESTS.set(DIGESTS.get() + 1);
+    test_digest(octets)
+}
+
+/// Of many Data with one name an Interest has the digests of four computed, newest first; the next
+/// one goes on behind them.
+#[test]
+fn an_interest_by_digest_costs_at_most_four_digests_and_is_then_a_miss() {
+    for beyond in [false, true] {
+        let unsolicited = namely_forwarder::UnsolicitedPolicy::AdmitAll;
+        let bench = Bench::with(Config { unsolicited, sha256: counted_digest, ..config() });
+        let (consumer, upstream) = (bench.app(), bench.remote());
+        bench.route("/", upstream, 0);
+        let packets: Vec<Packet> =
+            (0..if beyond { 5 } else { 4 }).map(|i| data_with("/a", 0, &[i])).collect();
+        for packet in &packets {
+            bench.receive(upstream, packet.clone());
+        }
+        let oldest =
+            || InterestBuilder::new(full_name("/a", &packets[0])).nonce(nonce()).lifetime_ms(1).build();
+        DIGESTS.set(0);
+        let asked = faces(&bench.receive(consumer, oldest()));
+        assert_eq!((asked, DIGESTS.take()), (vec![if beyond { upstream } else { consumer }], 4));
+        let again = faces(&bench.receive(consumer, oldest()));
+        assert_eq!((again, DIGESTS.take()), (vec![consumer], usize::from(beyond)));
+    }
+}
+
 /// NDN-DPDK drops Interests that ask by digest when it has no thread for them.
 #[test]
 fn an_interest_by_digest_is_answered_from_the_cache_and_from_upstream() {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use crate::bench::*;
 use namely_forwarder::{
-    BindError, Bound, Config, DropReason, FaceError, FaceId, FibError, Received, Released, RibError,
+    BindError, Bound, Config, CsChange, DropReason, FaceError, FaceId, FibError, Received, Released, RibError,
 };
 use namely_wire::NackReason;
 use namely_wire::mgmt::{Route, RouteOrigin};
@@ -377,4 +377,88 @@ fn a_short_name_above_thousands_is_entered_and_removed_in_turns() {
         bench.now_ns += MS;
         assert!(bench.expire().is_some());
     }
+}
+
+/// Walks show what snapshots show, a bounded number of places at a time.
+#[test]
+fn walks_in_parts_show_all_that_is_there() {
+    let bench = Bench::new();
+    let upstream = bench.remote();
+    bench.route("/", upstream, 0);
+    let apps: Vec<FaceId> = (0..1500).map(|_| bench.app()).collect();
+    for (i, app) in apps.iter().enumerate() {
+        bench.fw.bpt_bind(*app, &name("/bound").join_segment(i as u64)).unwrap();
+        let asked = name("/asked").join_segment(i as u64);
+        bench.receive(*app, namely_wire::InterestBuilder::new(asked).nonce([1; 4]).build());
+    }
+    fn parts<T>(mut walk: impl FnMut(Option<u32>, &mut Vec<T>) -> Option<u32>) -> (Vec<T>, usize) {
+        let (mut all, mut calls, mut from) = (Vec::new(), 0, None);
+        loop {
+            let before = all.len();
+            from = walk(from, &mut all);
+            calls += 1;
+            assert!(all.len() - before <= namely_forwarder::WALK_PLACES as usize);
+            if from.is_none() {
+                return (all, calls);
+            }
+        }
+    }
+    let (faces, calls) = parts(|from, all| bench.fw.faces_walk(from, all));
+    assert_eq!((faces, calls), (bench.fw.faces_snapshot(), 2));
+    let (mut bound, calls) = parts(|from, all| bench.fw.bpt_walk(from, all));
+    let mut snapshot = bench.fw.bpt_snapshot();
+    bound.sort();
+    snapshot.sort();
+    assert_eq!((bound, calls), (snapshot, 2));
+    let (pending, calls) = parts(|from, all| bench.fw.pit_walk(from, all));
+    assert_eq!((pending.len(), calls >= 2), (1500, true));
+    assert_eq!(pending, bench.fw.pit_snapshot(usize::MAX));
+}
+
+/// No call does more of a kind than its budget, and all is done in the end.
+#[test]
+fn a_budget_bounds_what_one_call_of_expire_ends() {
+    let mut bench = Bench::new();
+    let (app, upstream) = (bench.app(), bench.remote());
+    bench.route("/", upstream, 0);
+    for i in 0..100u64 {
+        let asked = namely_wire::InterestBuilder::new(name("/a").join_segment(i)).nonce([1; 4]);
+        bench.receive(app, asked.lifetime_ms(100).build());
+    }
+    bench.advance_ms(200);
+    for left in [90, 80, 70] {
+        let expiry = bench.fw.expire_within(bench.now_ns, 10, &mut Sent::new());
+        assert_eq!((bench.fw.table_sizes().pit, expiry.is_more), (left, true));
+    }
+    let mut calls = 0;
+    while bench.fw.expire_within(bench.now_ns, 10, &mut Sent::new()).is_more {
+        calls += 1;
+        assert!(calls < 20);
+    }
+    assert_eq!(bench.fw.table_sizes().pit, 0);
+}
+
+/// A smaller capacity takes effect in parts, and a packet that comes meanwhile does not pay for it.
+#[test]
+fn the_content_store_shrinks_in_parts() {
+    let unsolicited = namely_forwarder::UnsolicitedPolicy::AdmitAll;
+    let bench = Bench::with(Config { unsolicited, ..config() });
+    let upstream = bench.remote();
+    let fill = |from: u64, n: u64| {
+        (from..from + n).for_each(|i| drop(bench.receive(upstream, data(&format!("/d/{i}")))));
+    };
+    fill(0, 1000);
+    let change = CsChange { packets_max: Some(10), ..CsChange::default() };
+    bench.fw.cs_change(&change);
+    assert_eq!(bench.fw.cs_status().packets, 1000);
+    // At most so many leave for one Data; where more would have to, it is refused.
+    fill(1000, 1);
+    let status = bench.fw.cs_status();
+    assert_eq!((status.packets, status.refused), (1000 - 512, 1));
+    assert!(bench.fw.cs_shrink(100));
+    assert_eq!(bench.fw.cs_status().packets, 1000 - 612);
+    let calls = (0..).take_while(|_| bench.fw.cs_shrink(100)).count();
+    assert_eq!((bench.fw.cs_status().packets, calls), (10, 3));
+    fill(2000, 1);
+    assert_eq!((bench.fw.cs_status().packets, bench.fw.cs_status().refused), (10, 1));
 }

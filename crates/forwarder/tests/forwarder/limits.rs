@@ -52,7 +52,7 @@ fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_w
         bench.route("/a", upstream, 0);
         let batch = |face, packets: Vec<Packet>| {
             let (mut batch, mut sent) = (Batch::new(), Sent::new());
-            packets.into_iter().for_each(|packet| batch.push(face, Received::bare(packet)));
+            packets.into_iter().for_each(|packet| batch.push(face, Received::bare(packet)).unwrap());
             bench.fw.receive_batch(&mut batch, bench.now_ns, &mut sent);
             sent.len()
         };

@@ -105,6 +105,11 @@ impl Policy for Adaptive {
         self.replace(arrival, records)
     }
 
+    fn prepare(&mut self, packets: usize) -> Result<(), ConfigError> {
+        self.once_ghosts.prepare(packets)?;
+        self.again_ghosts.prepare(2 * packets)
+    }
+
     fn next(&self) -> Option<Id> {
         self.once.oldest().or(self.again.oldest())
     }

@@ -38,6 +38,12 @@ impl Ghosts {
         Ok(Ghosts { places: Chunked::default(), heads, made: 0, free, newest, oldest, len: 0 })
     }
 
+    /// Makes the memory for so many hashes.
+    pub(super) fn prepare(&mut self, hashes: usize) -> Result<(), ConfigError> {
+        self.heads.prepare()?;
+        self.places.reach(hashes as Id + 1).then_some(()).ok_or(ConfigError::OutOfMemory)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::config::ConfigError;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 
@@ -73,6 +74,21 @@ impl Record {
 pub(in crate::cs) struct Records(Chunked<Record>);
 
 impl Records {
+    /// Makes the records of ids up to and with `id`.
+    pub(in crate::cs) fn prepare(&mut self, id: Id) -> Result<(), ConfigError> {
+        self.0.reach(id).then_some(()).ok_or(ConfigError::OutOfMemory)
+    }
+
+    /// Makes one more chunk if more than half of the last one is used, where ids up to `made` are;
+    /// returns true if one was made.
+    pub(in crate::cs) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
+        let next = self.0.chunks.len() * CHUNK;
+        if made as usize + CHUNK / 2 < next {
+            return Ok(false);
+        }
+        self.prepare(next as Id).map(|()| true)
+    }
+
     /// Sets the record of a Data that is in no list; returns true if there was memory for it.
     pub(in crate::cs) fn set(&mut self, id: Id, record: Record) -> bool {
         let reached = self.0.reach(id);

@@ -137,6 +137,11 @@ pub(super) trait Policy: Send {
     /// Data.
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id>;
 
+    /// Makes the memory for what is remembered of so many Data.
+    fn prepare(&mut self, _packets: usize) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
     /// What [`Policy::evict`] will probably choose, and after it what is newer: a hint for who
     /// reads ahead.
     fn next(&self) -> Option<Id>;
@@ -215,6 +220,10 @@ impl Policy for AnyPolicy {
 
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id> {
         with_policy!(self, policy => policy.evict(arrival, records, marks))
+    }
+
+    fn prepare(&mut self, packets: usize) -> Result<(), ConfigError> {
+        with_policy!(self, policy => policy.prepare(packets))
     }
 
     fn next(&self) -> Option<Id> {

@@ -41,6 +41,11 @@ impl Recent {
         Ok(Recent { sets: Sparse::new(sets)?, last: 0 })
     }
 
+    /// Makes all sets.
+    pub(super) fn prepare(&mut self) -> Result<(), ConfigError> {
+        self.sets.prepare()
+    }
+
     /// Prefetches the set of `hash`, ahead of its use.
     pub(super) fn prefetch(&self, hash: u64) {
         self.sets.get(hash).into_iter().for_each(prefetch);

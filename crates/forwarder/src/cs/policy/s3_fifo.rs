@@ -75,6 +75,10 @@ impl Policy for S3Fifo {
         }
     }
 
+    fn prepare(&mut self, _packets: usize) -> Result<(), ConfigError> {
+        self.ghosts.prepare()
+    }
+
     fn next(&self) -> Option<Id> {
         self.small.oldest().or(self.main.oldest())
     }

@@ -21,6 +21,14 @@ impl<T: Copy + Default> Sparse<T> {
         Ok(Sparse { chunks: boxed(len.div_ceil(CHUNK), || None)?, mask: len - 1 })
     }
 
+    /// Makes all items.
+    pub(super) fn prepare(&mut self) -> Result<(), ConfigError> {
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.is_none()) {
+            *chunk = Some(boxed(CHUNK, T::default)?);
+        }
+        Ok(())
+    }
+
     /// The item that a hash chooses; `None` if nothing near it was ever written.
     #[inline]
     pub(super) fn get(&self, hash: u64) -> Option<&T> {

@@ -106,7 +106,7 @@ impl Bench {
     fn interest(&self, name_hash: u64) -> (Option<usize>, Option<usize>) {
         let mut upstreams = Upstreams::new();
         for key in &self.keys {
-            upstreams.push(Upstream { face: self.faces.hold_key(*key).unwrap(), is_bound: false });
+            assert!(upstreams.push(Upstream { face: self.faces.hold_key(*key).unwrap(), is_bound: false }));
         }
         let mut pending = Pending {
             upstreams: &upstreams,
@@ -139,7 +139,7 @@ impl Bench {
             nack: None,
         };
         let mut out_records = OutRecords::new();
-        out_records.push(sent);
+        assert!(out_records.push(sent));
         let answer = Answer { face, out_records: &out_records, is_marked: false };
         self.hook(name_hash, |memory, hook| memory.after_data(&answer, hook));
     }

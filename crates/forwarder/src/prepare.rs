@@ -1,0 +1,58 @@
+//! Memory for packets that are yet to come, made where one may wait.
+//!
+//! Tables grow by chunks, of which a large one is some megabytes: a packet that opens one waits
+//! until it is cleared, and where memory comes in pieces of a few pages, as in a kernel's
+//! interrupt, it cannot be had at all. So a home makes chunks ahead: all of them at once, or the
+//! next ones again and again.
+
+use lock_api::RawMutex;
+
+use crate::config::ConfigError;
+use crate::forwarder::Forwarder;
+use crate::packet::PacketBuf;
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Makes all memory now that packets may need of the PIT and of the content store with the
+    /// limits of [`crate::Config`]. After that packets allocate what single entries need, never a
+    /// chunk, unless the content store's limits or policy are changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`]. What was made stays.
+    pub fn prepare(&self) -> Result<(), ConfigError> {
+        self.pit.prepare(self.config.pit_entries_max)?;
+        self.cs.prepare(self.config.cs_packets_max, self.config.cs_entries_max)
+    }
+
+    /// Makes the next chunk of each table whose last one is more than half used, and of the content
+    /// store's hash tables one, if they are in use and lack any. Returns true if it made something:
+    /// then it is worth calling again.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`]. What was made stays.
+    pub fn grow(&self) -> Result<bool, ConfigError> {
+        let grown =
+            [self.pit.grow()?, self.cs.grow()?, self.fib.grow()?, self.bpt.grow()?, self.strategies.grow()?];
+        Ok(grown.contains(&true))
+    }
+
+    /// Makes memory for `names` more names in the FIB, of so many octets each, so that
+    /// [`Forwarder::fib_add_nexthop`] needs no chunk for them.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`].
+    pub fn fib_make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.fib.make_room(names, octets)
+    }
+
+    /// The same for [`Forwarder::bpt_bind`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`].
+    pub fn bpt_make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.bpt.make_room(names, octets)
+    }
+}
