@@ -348,7 +348,7 @@ mod tests {
         core.fib_add_nexthop(asked.as_name(), producer, 0).unwrap();
         let mut forward = |packets: Vec<(FaceId, Received<Packet>)>| {
             let mut batch = Batch::new();
-            packets.into_iter().for_each(|(face, packet)| batch.push(face, packet));
+            packets.into_iter().for_each(|(face, packet)| batch.push(face, packet).unwrap());
             let now_ns = clock::monotonic_ns();
             port.timed_from_ns = 0;
             let mut out = WithDisk::timed(Nobody(Vec::new()), &mut port, now_ns);
