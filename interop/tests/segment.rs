@@ -123,6 +123,27 @@ fn nfd_hears_discovery_as_interests_that_lead_nowhere_and_is_reached_by_its_grou
 }
 
 #[test]
+fn what_no_neighbour_has_is_asked_of_nfd() {
+    let Some(net) = or_skip(Need::Namespaces, segment(&["n", "m", "f"])) else { return };
+    let (world, other) = (World::new(), World::new());
+    let Some(nfd) = nfd(&world, &net, &ethernet_of_nfd(), "best-route") else { return };
+    let device = format!("dev://{DEVICE}");
+    let hasty = "[discovery]\nheartbeat_ms = 200\n";
+    let one = Router::namelyd_on_link(&world, net.name("n"), &device, hasty);
+    let _two = Router::namelyd_on_link(&other, net.name("m"), &device, hasty);
+    let (near, far) = (one.uri(Link::Unix), nfd.uri(Link::Unix));
+    eventually("the routers find each other", || {
+        world.ask(&near, &["neighbors"]).iter().any(|entry| entry["station"] == mac(1).as_str())
+    });
+    world.face_to(&far, &ether_group());
+    let file = world.payload("data/f", 300_000, 5);
+    let _server = world.serve(&far, &world.path("data"), &["--prefix", "/at-nfd"]);
+    let out = world.path("out");
+    world.get(&near, "/at-nfd/f", &out, &[]).success();
+    assert!(same(&out, &file), "no route led there");
+}
+
+#[test]
 fn nfd_learns_a_prefix_that_namely_serves_with_announcements() {
     let Some(net) = or_skip(Need::Namespaces, segment(&["n", "f"])) else { return };
     let world = World::new();

@@ -136,6 +136,42 @@ fn a_router_without_discovery_is_asked_and_answered_by_the_group_beside_routers_
 }
 
 #[test]
+fn what_no_neighbour_has_is_asked_of_a_router_without_discovery_and_what_one_has_is_not() {
+    let Some(net) = Net::new(&[1500, 1500, 1500]) else { return };
+    let multicast = "[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";
+    let mut a = net.router(0, "", &[]);
+    let mut b = net.router(1, "", &[]);
+    let mut plain = net.router(2, &format!("enabled = false\n{multicast}"), &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    net.wait_for_neighbours(&mut b, 1);
+    plain.client.register("/plain");
+    b.client.register("/neighbour");
+    let asked = |a: &mut segment::Router| {
+        let group = group(a);
+        let face = a.client.faces().into_iter().find(|face| face.face_id == group).expect("the group");
+        face.out_interests
+    };
+    a.client.ask("/neighbour/1");
+    b.client.serve_one(b"by unicast");
+    assert_eq!(a.client.receive(common::PATIENCE).expect("an answer").data().content, b"by unicast");
+    assert_eq!(asked(&mut a), 0);
+    for n in 0..3 {
+        a.client.ask(&format!("/plain/{n}/v=1/seg=0"));
+        plain.client.serve_one(b"by the group");
+        let answer = a.client.receive(common::PATIENCE).expect("an answer");
+        assert_eq!(answer.data().content, b"by the group");
+    }
+    let routes = a.client.routes("/plain/0");
+    assert_eq!(routes.len(), 1, "and stays where it was learned: {routes:?}");
+    assert_eq!(routes[0].face_id, group(&mut a));
+    assert_eq!(asked(&mut a), 3);
+    // What nobody has is refused, if not at once.
+    a.client.ask("/nowhere");
+    assert!(a.client.receive(common::PATIENCE).expect("a Nack").headers.nack.is_some());
+    assert_eq!(asked(&mut a), 4);
+}
+
+#[test]
 fn each_pair_on_a_bridge_has_its_own_mtu_and_follows_changes() {
     let Some(net) = Net::new(&[9000, 127, 9000]) else { return };
     let mut all: Vec<_> = (0..3).map(|i| net.router(i, "", &[])).collect();

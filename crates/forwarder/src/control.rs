@@ -23,9 +23,6 @@ use crate::rib::{MS_NS, RibError};
 use crate::shares::{Charge, Holder, HolderId};
 use crate::strategy::{FibChange, Named, StrategyError};
 
-/// The most faces that discoveries of the strategy self-learning go to.
-pub const DISCOVERY_FACES_MAX: usize = 256;
-
 /// How long a route lasts that was learned from Data alone, ms.
 pub const LEARNED_ROUTE_MS: u64 = 30_000;
 
@@ -120,7 +117,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Released::Freed => self.counters.faces_freed.add(1),
             Released::Orphaned => self.counters.faces_orphaned.add(1),
         }
-        self.discovery.lock().retain(|own| *own != key);
+        self.discovery.lock().forget(key);
         self.departed.lock().add(key);
         self.sweep_departed(SWEPT_AT_ONCE_MAX);
         Ok(released)
@@ -134,23 +131,42 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`FaceError::NotFound`] if there is no such face, [`FaceError::TableFull`] if
     /// [`DISCOVERY_FACES_MAX`] faces are for discovery.
     pub fn face_set_discovery(&self, face: FaceId, is_wanted: bool) -> Result<(), FaceError> {
+        self.set_discovery(face, is_wanted, None)
+    }
+
+    /// Has discoveries go to a neighbour's face, and to the face of its link's `group` only when
+    /// all who are asked at once have refused, or have said nothing: for stations that are no
+    /// neighbours. The group itself is not to be for discovery.
+    ///
+    /// # Errors
+    ///
+    /// As [`Forwarder::face_set_discovery`].
+    pub fn face_set_discovery_before(&self, face: FaceId, group: FaceId) -> Result<(), FaceError> {
+        let group = self.faces.hold(group).ok_or(FaceError::NotFound)?.key();
+        self.set_discovery(face, true, Some(group))?;
+        if self.has_gone(group) {
+            self.discovery.lock().forget(group);
+        }
+        Ok(())
+    }
+
+    fn set_discovery(&self, face: FaceId, is_wanted: bool, group: Option<FaceKey>) -> Result<(), FaceError> {
         let key = self.faces.hold(face).ok_or(FaceError::NotFound)?.key();
         let mut faces = self.discovery.lock();
-        match (is_wanted, faces.iter().position(|own| *own == key)) {
-            (true, None) if faces.len() >= DISCOVERY_FACES_MAX => return Err(FaceError::TableFull),
-            (true, None) => faces.push(key),
-            (false, Some(i)) => drop(faces.remove(i)),
-            (true, Some(_)) | (false, None) => {}
+        if !is_wanted {
+            faces.remove(key);
+        } else if !faces.add(key, group) {
+            return Err(FaceError::TableFull);
         }
         drop(faces);
         if self.has_gone(key) {
-            self.discovery.lock().retain(|own| *own != key);
+            self.discovery.lock().forget(key);
             return Err(FaceError::NotFound);
         }
         Ok(())
     }
 
-    /// The faces that discoveries go to.
+    /// The faces that discoveries go to at once.
     pub fn discovery_faces(&self) -> Vec<FaceId> {
         self.discovery.lock().iter().map(|key| key.id()).collect()
     }

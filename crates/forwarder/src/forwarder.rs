@@ -1,7 +1,6 @@
 //! The forwarder: its tables and its two driving calls.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{PACKET_OCTETS_MAX, types};
@@ -13,7 +12,8 @@ use crate::congestion::Told;
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
-use crate::faces::{BatchContext, FaceId, FaceKey, Faces};
+use crate::discovery_faces::DiscoveryFaces;
+use crate::faces::{BatchContext, FaceId, Faces};
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
@@ -44,7 +44,7 @@ pub struct Forwarder<B, R> {
     /// What strategies remember of prefixes.
     pub(crate) memory: StrategyMemory<R>,
     /// The faces that discoveries go to (self-learning).
-    pub(crate) discovery: Mutex<R, Vec<FaceKey>>,
+    pub(crate) discovery: Mutex<R, DiscoveryFaces>,
     /// The neighbours that know that the tier has too much to do.
     pub(crate) told: Mutex<R, Told>,
     pub(crate) dead_nonces: DeadNonces<R>,
@@ -95,7 +95,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             bpt: Apart::new(|| Bpt::new(config.bindings_max, config.bindings_per_holder_max()))?,
             strategies: Apart::new(|| StrategyChoice::new(config.strategy_choices_max))?,
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
-            discovery: Mutex::new(Vec::new()),
+            discovery: Mutex::new(DiscoveryFaces::default()),
             told: Mutex::new(Told::default()),
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
             regions: Regions::new(regions),

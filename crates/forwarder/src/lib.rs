@@ -74,6 +74,7 @@ mod control;
 mod counters;
 mod cs;
 mod dead_nonces;
+mod discovery_faces;
 mod faces;
 mod fib;
 mod forwarder;
@@ -101,11 +102,10 @@ pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX, TierMarking};
-pub use control::{
-    ANNOUNCED_ROUTE_MS_MAX, DISCOVERY_FACES_MAX, LEARNED_ROUTE_MS, PitStatus, TableSizes, WALK_PLACES,
-};
+pub use control::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, PitStatus, TableSizes, WALK_PLACES};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
+pub use discovery_faces::DISCOVERY_FACES_MAX;
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;

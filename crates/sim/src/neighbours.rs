@@ -360,7 +360,8 @@ impl Network {
         let _ = self.nodes[node].forwarder.rib_register(prefix, &route, self.now_ns);
     }
 
-    /// Who is asked for what no route leads to: few neighbours one by one, else the group.
+    /// Who is asked for what no route leads to: few neighbours one by one, and when these have
+    /// nothing, or else, the group.
     fn aim_discoveries(&mut self, node: usize, machine: &Discovery) {
         let Node { neighbours: Some(own), forwarder, .. } = &mut self.nodes[node] else { return };
         let mut faces: Vec<Vec<Face>> = vec![Vec::new(); own.links.len()];
@@ -377,8 +378,14 @@ impl Network {
             let asks_group = faces.is_empty() || faces.len() > limits::ASKED_ONE_BY_ONE_MAX;
             // A face that has gone meanwhile is asked nothing anyway.
             let ask = |face, is_asked| forwarder.face_set_discovery(face, is_asked).unwrap_or_default();
-            ask(self.ports[*link].face, asks_group);
-            faces.iter().for_each(|face| ask(FaceId(*face), !asks_group));
+            let group = self.ports[*link].face;
+            ask(group, asks_group);
+            for face in faces.iter().map(|face| FaceId(*face)) {
+                match asks_group {
+                    true => ask(face, false),
+                    false => forwarder.face_set_discovery_before(face, group).unwrap_or_default(),
+                }
+            }
         }
         own.asked = faces;
     }

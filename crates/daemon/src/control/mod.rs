@@ -265,7 +265,7 @@ impl ControlThread {
     /// Data has shown a route to its object, which its worker has entered. An announcement that is
     /// believed makes that a route to a whole prefix. What finds no room is shown again by later
     /// Data.
-    fn learn(&mut self, Shown { face, object, announcement }: &Shown) {
+    fn learn(&mut self, Shown { face, object, announcement, is_of_others }: &Shown) {
         let (now, face) = (now(), *face);
         tracing::debug!(%object, face = face.0, "a route was learned");
         let is_announced = !announcement.is_empty();
@@ -281,7 +281,7 @@ impl ControlThread {
             }
             self.plane.refresh_timers();
         }
-        if let Some(links) = &self.links {
+        if let Some(links) = self.links.as_ref().filter(|_| !is_of_others) {
             links.orders.learned(face);
         }
     }

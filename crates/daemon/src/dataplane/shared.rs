@@ -306,7 +306,7 @@ impl DataPlaneShared {
         if self.core.learn(&object.to_name(), learned.face, now_ns).is_err() {
             self.count("route_not_learned");
         }
-        if !self.outbox.learned(learned.face, object, announcement) {
+        if !self.outbox.learned(&learned, object, announcement) {
             self.count("learned_queue_full");
         }
     }

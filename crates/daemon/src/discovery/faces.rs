@@ -135,6 +135,11 @@ impl LinkFaces {
         let _ = self.core.face_set_discovery(face, is_asked);
     }
 
+    /// Asks a neighbour before its group, which is asked only when nobody else answers.
+    pub(super) fn ask_before(&self, face: FaceId, group: FaceId) {
+        let _ = self.core.face_set_discovery_before(face, group);
+    }
+
     /// Has routes that were learned to a group's face, before there was another, lead to the only
     /// neighbour of the link; of several nobody knows which one it was, so the next Interest asks
     /// them.

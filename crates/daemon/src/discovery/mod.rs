@@ -230,7 +230,8 @@ impl DiscoveryThread {
     }
 
     /// Has Interests that look for a producer go to neighbours one by one where there are few on a
-    /// link, so that what answers comes by unicast and teaches a unicast face; else to the group.
+    /// link, so that what answers comes by unicast and teaches a unicast face, and to the group
+    /// when none of these answers, for who is there without discovery; else to the group.
     fn aim_discoveries(&mut self) {
         let now_ns = clock::monotonic_ns();
         let machine = self.machine.lock();
@@ -247,11 +248,20 @@ impl DiscoveryThread {
             if link.neighbours == faces {
                 continue;
             }
-            let asks_group = faces.is_empty() || faces.len() > ASKED_ONE_BY_ONE_MAX;
+            let asks_group = |faces: &[u64]| faces.is_empty() || faces.len() > ASKED_ONE_BY_ONE_MAX;
+            let (asked_group, asks_group) = (asks_group(&link.neighbours), asks_group(&faces));
             self.faces.ask(link.group, asks_group);
-            faces.iter().for_each(|face| self.faces.ask(FaceId(*face), !asks_group));
+            for face in faces.iter().map(|face| FaceId(*face)) {
+                match asks_group {
+                    true => self.faces.ask(face, false),
+                    false => self.faces.ask_before(face, link.group),
+                }
+            }
             link.neighbours = faces;
-            changed.push(link.group);
+            // What was learned of the group beside neighbours is not theirs.
+            if asked_group {
+                changed.push(link.group);
+            }
         }
         changed.into_iter().for_each(|group| self.move_learned(group));
     }

@@ -74,7 +74,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 match is_answer.then(|| ingress.is_local()) {
                     Some(true) => out.offered(ingress.id(), view.name, &packet),
                     Some(false) => {
-                        out.learned(Learned { face: ingress.id(), data: view.name, wire: view.wire });
+                        let is_of_others = self.answered_last(ingress, entry, now_ns);
+                        let (face, data, wire) = (ingress.id(), view.name, view.wire);
+                        out.learned(Learned { face, data, wire, is_of_others });
                     }
                     None => {}
                 }

@@ -58,6 +58,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                     self.counters.unsatisfied.add(1);
                     if entry.memory != MemoryId::NONE {
                         self.on_timeout(&entry, now_ns);
+                        self.end_discovery(&entry, now_ns, out);
                     }
                     self.record_dead_nonces(&entry, now_ns);
                     self.pit.recycle(&mut entry);

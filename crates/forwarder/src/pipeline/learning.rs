@@ -1,22 +1,22 @@
 //! Self-learning: Interests that go everywhere because no route leads to their name, and those that
-//! go along routes that were learned.
+//! go along routes that were learned; and the groups that are asked when nobody else answers.
 //!
 //! NDNLPv2's NonDiscovery and NFD's self-learning strategy (version 1). None of this runs for other
 //! strategies.
 
 use lock_api::RawMutex;
-use namely_wire::LpHeaders;
 use namely_wire::mgmt::LinkType;
+use namely_wire::{InterestView, LpHeaders, NackReason};
 
 use super::interest::{Arrived, Refusal};
 use super::upstreams::Routing;
 use super::{is_localhop, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::faces::{BatchContext, FaceKey};
+use crate::discovery_faces::{Keys, LAST_ANSWER_NS};
+use crate::faces::{BatchContext, FaceHold};
 use crate::forwarder::Forwarder;
-use crate::inline_vec::InlineVec;
 use crate::packet::{Outgoing, Output, PacketBuf};
-use crate::pit::{LockedEntry, PitEntry};
+use crate::pit::{LockedEntry, OutRecord, PitEntry};
 use crate::strategy::{Chosen, Upstream, Verdict, may_be_sent_again};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
@@ -33,8 +33,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         let is_discovery = matches!(verdict, Verdict::Discover);
-        if is_discovery {
-            self.add_discovery_faces(context, arrived, routing);
+        if is_discovery && let Some(entry) = locked.entry() {
+            self.add_discovery_faces(context, arrived, entry, routing);
         }
         let mut chosen = Chosen::new();
         match verdict {
@@ -88,24 +88,124 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Adds the faces that are for discovery, as far as hop limit and links allow. What is of this
-    /// host or link is not looked for.
+    /// Adds the faces that are for discovery, as far as hop limit and links allow, and those that
+    /// are asked last if the Interest comes again, or those before have said nothing to the last
+    /// one. What is of this host or link is not looked for.
     fn add_discovery_faces<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
+        entry: &PitEntry<B>,
         routing: &mut Routing<'t>,
     ) {
         let name = arrived.interest.view.name;
         if is_localhost(name) || is_localhop(name) {
             return;
         }
-        let mut keys: InlineVec<FaceKey, 8> = InlineVec::new();
-        if !self.discovery.lock().iter().all(|key| keys.push(*key)) {
+        let mut keys = Keys::new();
+        let mut discovery = self.discovery.lock();
+        let only_due = entry.out_records.is_empty();
+        if !discovery.iter().all(|key| keys.push(key))
+            || !discovery.ask_last(&entry.in_records, only_due, arrived.now_ns, &mut keys)
+        {
             self.counters.dropped(DropReason::NoMemory);
         }
+        drop(discovery);
         keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
     }
+
+    /// All who were asked at once have refused a discovery: has the groups asked in whose place
+    /// that was, and no longer wait for them than [`LAST_ANSWER_NS`]. `None` if nobody is left.
+    #[cold]
+    pub(super) fn ask_last(
+        &self,
+        context: &BatchContext<'_, R>,
+        locked: &mut LockedEntry<'_, B, R>,
+    ) -> Option<AskedLast<B>> {
+        let entry = locked.entry().filter(|entry| entry.memory.is_of_discovery())?;
+        let packet = entry.packet.clone();
+        let view = InterestView::parse(packet.as_ref()).ok()?;
+        let (nonce, now_ns) = (view.nonce?, context.now_ns);
+        let hop_limit = view.hop_limit.map(|limit| (view.hop_limit_offset, limit.saturating_sub(1)));
+        if hop_limit.is_some_and(|(_, limit)| limit == 0) {
+            return None;
+        }
+        let mut keys = Keys::new();
+        if !self.discovery.lock().ask_last(&entry.in_records, false, now_ns, &mut keys) {
+            self.counters.dropped(DropReason::NoMemory);
+        }
+        let expires_at_ns = now_ns.saturating_add(LAST_ANSWER_NS);
+        keys.retain(|face| {
+            if entry.out_records.iter().any(|own| own.face == *face) {
+                return false;
+            }
+            if entry.out_records.len() >= self.config.out_records_max {
+                self.counters.dropped(DropReason::OutRecordsFull);
+                return false;
+            }
+            let record = OutRecord {
+                face: *face,
+                nonce,
+                sent_at_ns: now_ns,
+                expires_at_ns,
+                suppression_ns: 0,
+                nack: None,
+            };
+            let is_in = self.pit.add_upstream(entry, record);
+            if !is_in {
+                self.counters.dropped(DropReason::NoMemory);
+            }
+            is_in
+        });
+        if keys.is_empty() {
+            return None;
+        }
+        self.pit.hasten(locked, expires_at_ns, now_ns);
+        Some(AskedLast { keys, packet, hop_limit })
+    }
+
+    /// Sends what groups are asked last.
+    #[cold]
+    pub(super) fn send_last(
+        &self,
+        context: &BatchContext<'_, R>,
+        asked: AskedLast<B>,
+        out: &mut impl Output<B>,
+    ) {
+        for face in asked.keys.iter().filter_map(|key| context.hold_key(*key)) {
+            context.count(HotCounter::ToNetwork, 1);
+            let (packet, hop_limit) = (asked.packet.clone(), asked.hop_limit);
+            let packet = Outgoing { packet, headers: LpHeaders::default(), hop_limit };
+            self.emit(&face, Packets::OutInterests, packet, out);
+        }
+    }
+
+    /// Data has answered a discovery; true if it is of somebody whom nobody but a group's face
+    /// reaches.
+    #[cold]
+    pub(super) fn answered_last(&self, ingress: &FaceHold<'_>, entry: &PitEntry<B>, now_ns: u64) -> bool {
+        ingress.link_type() != LinkType::PointToPoint
+            && self.discovery.lock().answered(ingress.key(), &entry.out_records, now_ns)
+    }
+
+    /// A pending Interest has ended without an answer. Who still waits, because groups that were
+    /// asked last have not answered in time, is refused.
+    #[cold]
+    pub(super) fn end_discovery(&self, entry: &PitEntry<B>, now_ns: u64, out: &mut impl Output<B>) {
+        if !entry.memory.is_of_discovery() {
+            return;
+        }
+        self.discovery.lock().unanswered(&entry.out_records);
+        let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
+        waiting.for_each(|record| self.nack_downstream(&entry.packet, record, NackReason::NoRoute, out));
+    }
+}
+
+/// An Interest for groups that are asked last.
+pub(super) struct AskedLast<B> {
+    keys: Keys,
+    packet: B,
+    hop_limit: Option<(usize, u8)>,
 }
 
 /// Returns true if the Interest came from a link with several peers, which have therefore heard

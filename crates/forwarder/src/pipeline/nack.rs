@@ -60,6 +60,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
             }
             NackVerdict::TellAll(reason) => {
+                if let Some(asked) = self.ask_last(context, &mut locked) {
+                    drop(locked);
+                    self.send_last(context, asked, out);
+                    return Ok(());
+                }
                 drop(locked);
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =

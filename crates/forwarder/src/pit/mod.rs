@@ -43,7 +43,7 @@ use ids::{Ids, Link};
 use pending::PendingByFace;
 use storage::{Storage, Storages};
 
-pub(crate) use entry::{InRecord, OutRecord, OutRecords, PitEntry, Reading, Span};
+pub(crate) use entry::{InRecord, InRecords, OutRecord, OutRecords, PitEntry, Reading, Span};
 
 /// Fewest and most buckets. More entries than the most make chains longer, never wrong.
 const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
@@ -354,6 +354,14 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let state = self.slot(key.id)?.state.lock();
         let is_there = state.serial == key.serial && state.storage.get().is_some();
         is_there.then_some(LockedEntry { id: key.id, state })
+    }
+
+    /// Has an entry end no later than `deadline_ns`, unless it is requested again.
+    pub(crate) fn hasten(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
+        let Some(entry) = locked.entry() else { return };
+        entry.expires_at_ns = entry.expires_at_ns.min(deadline_ns);
+        let expires_at_ns = entry.expires_at_ns;
+        self.set_timer(locked, expires_at_ns, now_ns);
     }
 
     /// Takes an entry out if it is still there and `condition` holds. The caller holds no entry.

@@ -2,7 +2,8 @@
 //! Networking", 2017): where no route leads, an Interest goes everywhere, and routes are learned
 //! from where its Data comes.
 //!
-//! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery.
+//! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery;
+//!   when these refuse, to groups in whose place some were asked (`discovery_faces`).
 //!   With next hops it goes to the one that answered last, or to all of them, and says
 //!   NonDiscovery: who has no route for such an Interest refuses it instead of asking everybody.
 //! - Data that answers a discovery teaches a route ([`crate::Learned`]): the home puts it into the

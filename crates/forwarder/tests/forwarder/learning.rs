@@ -15,6 +15,8 @@ struct Sink {
     learned: Vec<(FaceId, Option<Name>)>,
     /// Packets that were sent before something was learned or offered.
     sent_before: usize,
+    /// How much of what was learned is of somebody who is no neighbour.
+    of_others: usize,
     /// Data of applications that answers discoveries.
     offered: Vec<FaceId>,
 }
@@ -26,6 +28,7 @@ impl Output<Packet> for Sink {
 
     fn learned(&mut self, learned: Learned<'_>) {
         self.learned.push((learned.face, learned.object().map(|name| name.to_name())));
+        self.of_others += usize::from(learned.is_of_others);
         self.sent_before += self.sent.len();
     }
 
@@ -222,7 +225,7 @@ fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
     assert!(router.bench.fw.rib_snapshot(router.bench.now_ns).is_empty());
     let object = |uri: &str| {
         let data = name(uri);
-        Learned { face: FaceId(300), data: data.as_name(), wire: &[] }
+        Learned { face: FaceId(300), data: data.as_name(), wire: &[], is_of_others: false }
             .object()
             .map(|name| name.to_name().to_string())
     };
@@ -310,4 +313,113 @@ fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_ta
     assert_eq!(router.ask("/a/c/1").0, [neighbour]);
     router.bench.advance_ms(50);
     assert_eq!(router.ask("/a/c/1").0, [neighbour, group], "it was not answered, and comes again");
+}
+
+/// A router with a consumer and a link of two neighbours and a group, which is asked last.
+struct Segment {
+    router: Router<3>,
+    group: FaceId,
+}
+
+impl Segment {
+    fn new() -> Self {
+        let router = Router::<3>::new();
+        let bench = router.bench;
+        let group = bench.group();
+        for face in &router.neighbours[..2] {
+            bench.fw.face_set_discovery_before(*face, group).unwrap();
+        }
+        Segment { router: Router { bench, ..router }, group }
+    }
+
+    /// The consumer asks for `uri`, and the neighbours refuse; where it goes then.
+    fn ask_in_vain(&self, uri: &str) -> Sent {
+        let asked = self.router.receive(self.router.consumer, interest(uri).build(), EMPTY).sent;
+        let [first, second, _] = self.router.neighbours;
+        assert_eq!(faces(&asked), [first, second]);
+        let packet = asked[0].1.packet.clone();
+        let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..EMPTY };
+        assert!(self.router.receive(first, packet.clone(), nack).sent.is_empty(), "the other may answer");
+        self.router.receive(second, packet, nack).sent
+    }
+
+    fn advance_ms(&mut self, ms: u64) -> Sent {
+        self.router.bench.advance_ms(ms);
+        let mut sink = Sink::default();
+        self.router.bench.fw.expire(self.router.bench.now_ns, &mut sink);
+        sink.sent
+    }
+}
+
+#[test]
+fn a_group_is_asked_when_all_its_neighbours_have_refused_and_answers_for_others() {
+    let segment = Segment::new();
+    let Segment { router, group } = &segment;
+    let asked = segment.ask_in_vain("/a/b/seg=0");
+    assert_eq!((faces(&asked), asked[0].1.headers), (vec![*group], EMPTY));
+    let answer = router.receive(*group, data("/a/b/seg=0"), EMPTY);
+    assert_eq!(faces(&answer.sent), [router.consumer]);
+    assert_eq!(answer.learned, [(*group, Some(name("/a/b")))]);
+    assert_eq!((answer.of_others, answer.sent_before), (1, 0));
+    assert_eq!(router.ask("/a/b/seg=1"), (vec![*group], true), "along the route that was learned");
+    // Who answers is asked without waiting.
+    for uri in ["/a/c/1", "/a/d/1"] {
+        assert_eq!(faces(&segment.ask_in_vain(uri)), [*group], "{uri}");
+    }
+}
+
+#[test]
+fn a_group_that_does_not_answer_is_asked_once_a_second_and_who_waits_is_refused() {
+    let mut segment = Segment::new();
+    let consumer = segment.router.consumer;
+    assert_eq!(faces(&segment.ask_in_vain("/a/1")), [segment.group]);
+    assert!(segment.advance_ms(499).is_empty());
+    let refused = segment.advance_ms(2);
+    assert_eq!(faces(&refused), [consumer]);
+    assert!(is_nack(&refused[0].1, NackReason::NoRoute));
+    let refused = segment.ask_in_vain("/a/2");
+    assert_eq!(faces(&refused), [consumer], "at once: nobody is there");
+    assert!(segment.advance_ms(499).is_empty());
+    assert_eq!(faces(&segment.ask_in_vain("/a/3")), [segment.group], "a second later");
+}
+
+#[test]
+fn a_group_is_asked_when_an_interest_comes_again_and_after_a_timeout_of_neighbours() {
+    let mut segment = Segment::new();
+    let [first, second, _] = segment.router.neighbours;
+    let all = [first, second, segment.group];
+    segment.router.ask("/a/1");
+    segment.advance_ms(50);
+    assert_eq!(segment.router.ask("/a/1"), (all.to_vec(), false), "neighbours have said nothing");
+    // Whose answer by the group it is nobody knows, then: it may be a neighbour's.
+    let answer = segment.router.receive(segment.group, data("/a/1"), EMPTY);
+    assert_eq!((answer.learned.len(), answer.of_others), (1, 0));
+    segment.advance_ms(5000);
+    segment.router.ask("/b/0");
+    segment.advance_ms(5000);
+    assert_eq!(segment.router.ask("/b/1").0, all, "nor did they until the end");
+    assert_eq!(segment.router.ask("/c/1").0, all[..2]);
+}
+
+#[test]
+fn what_came_from_a_link_is_not_asked_of_its_group_which_who_asked_does_himself() {
+    let segment = Segment::new();
+    let Segment { router, group } = &segment;
+    let [first, second, _] = router.neighbours;
+    let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..EMPTY };
+    let asked = router.receive(first, interest("/a/1").build(), EMPTY).sent;
+    assert_eq!(faces(&asked), [second]);
+    let refused = router.receive(second, asked[0].1.packet.clone(), nack).sent;
+    assert_eq!(faces(&refused), [first]);
+    let asked = router.receive(*group, interest("/a/2").build(), EMPTY).sent;
+    assert_eq!(faces(&asked), [first, second]);
+    let last = Packet::from(interest("/a/3").hop_limit(1).build());
+    let limited = router.receive(router.consumer, last, EMPTY).sent;
+    assert!(limited.is_empty(), "nor what may go no further");
+    // With the last neighbour the group is asked at once, and no longer last.
+    for face in [first, second] {
+        router.bench.fw.face_set_discovery(face, false).unwrap();
+    }
+    router.bench.fw.face_set_discovery(*group, true).unwrap();
+    assert_eq!(router.ask("/a/4"), (vec![*group], false));
 }

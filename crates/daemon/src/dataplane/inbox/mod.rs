@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use namely_forwarder::FaceId;
+use namely_forwarder::{FaceId, Learned};
 use namely_host::clock;
 use namely_host::shares::Holder;
 use namely_io::Credentials;
@@ -56,6 +56,8 @@ pub struct Shown {
     pub object: Name,
     /// The PrefixAnnouncement that came with it, unchecked; empty if none did.
     pub announcement: Vec<u8>,
+    /// It came by a group, and not of a neighbour.
+    pub is_of_others: bool,
 }
 
 /// A packet for the router itself. Answer with [`super::DataPlane::inject`].
@@ -244,8 +246,9 @@ impl Outbox {
         self.told(queue);
     }
 
-    /// Tells of a route that Data has shown. False if too many wait.
-    pub(super) fn learned(&self, face: FaceId, object: NameRef<'_>, announcement: &[u8]) -> bool {
+    /// Tells of a route to `object` that Data has shown. False if too many wait.
+    pub(super) fn learned(&self, learned: &Learned<'_>, object: NameRef<'_>, announcement: &[u8]) -> bool {
+        let Learned { face, is_of_others, .. } = *learned;
         let mut queue = self.shared.queue.lock();
         let is_known = |shown: &Shown| {
             shown.face == face && shown.object.as_name() == object && shown.announcement == announcement
@@ -258,7 +261,7 @@ impl Outbox {
             return false;
         }
         let (object, announcement) = (object.to_name(), announcement.to_vec());
-        queue.learned.push_back(Shown { face, object, announcement });
+        queue.learned.push_back(Shown { face, object, announcement, is_of_others });
         self.told(queue);
         true
     }
@@ -345,12 +348,18 @@ mod tests {
     fn learned_routes_wait_up_to_their_limit_and_one_more_is_not_taken() {
         let (outbox, inbox) = pair();
         let name = |i: usize| format!("/{i}").parse::<Name>().unwrap();
+        let learn = |face, i| {
+            let object = name(i);
+            let data = object.as_name();
+            let learned = Learned { face: FaceId(face), data, wire: &[], is_of_others: false };
+            outbox.learned(&learned, data, b"")
+        };
         for i in 0..LEARNED_ROUTES_WAITING_MAX {
-            assert!(outbox.learned(FaceId(300), name(i).as_name(), b""));
+            assert!(learn(300, i));
         }
         let last = LEARNED_ROUTES_WAITING_MAX - 1;
-        assert!(outbox.learned(FaceId(300), name(last).as_name(), b""), "the same again needs no place");
-        assert!(!outbox.learned(FaceId(301), name(last).as_name(), b""));
+        assert!(learn(300, last), "the same again needs no place");
+        assert!(!learn(301, last));
         for i in 0..LEARNED_ROUTES_WAITING_MAX {
             let next = inbox.try_next();
             assert!(matches!(next, Some(ControlEvent::Learned(shown)) if shown.object == name(i)));
