@@ -143,6 +143,10 @@
 // Option of a producer: most content in a segment, in octets.
 #define ICN_OPT_SEGMENT_OCTETS 27
 
+// Option of a producer, a switch: whether what consumers ask for first says to routers that learn
+// their routes where the whole prefix is. Before bind.
+#define ICN_OPT_ANNOUNCE 34
+
 // Option, a switch: whether what is lost is asked for again, and what was published kept. The
 // protocol sets it.
 #define ICN_OPT_RELIABLE 26

@@ -37,6 +37,7 @@ const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_REQUESTS_MAX, "requests_max"),
     (ICN_OPT_PENDING_MS, "pending_ms"),
     (ICN_OPT_SEGMENT_OCTETS, "segment_octets"),
+    (ICN_OPT_ANNOUNCE, "announce"),
     (ICN_OPT_ON_BAD_SEGMENT, "on_bad_segment"),
     (ICN_OPT_REVOCATION, "revocation"),
     (ICN_OPT_BACKLOG_SEGMENTS, "backlog_segments"),

@@ -97,6 +97,9 @@ pub const ICN_OPT_REQUESTS_MAX: c_int = 24;
 pub const ICN_OPT_PENDING_MS: c_int = 25;
 /// Option of a producer: most content in a segment, in octets.
 pub const ICN_OPT_SEGMENT_OCTETS: c_int = 27;
+/// Option of a producer, a switch: whether what consumers ask for first says to routers that learn
+/// their routes where the whole prefix is. Before bind.
+pub const ICN_OPT_ANNOUNCE: c_int = 34;
 /// Option, a switch: whether what is lost is asked for again, and what was published kept. The
 /// protocol sets it.
 pub const ICN_OPT_RELIABLE: c_int = 26;

@@ -77,6 +77,7 @@ static const struct name options[] = {
     {"store_octets", ICN_OPT_STORE_OCTETS},
     {"requests_max", ICN_OPT_REQUESTS_MAX},
     {"pending_ms", ICN_OPT_PENDING_MS},
+    {"announce", ICN_OPT_ANNOUNCE},
     {"segment_octets", ICN_OPT_SEGMENT_OCTETS},
     {"reliable", ICN_OPT_RELIABLE},
     {NULL, 0},

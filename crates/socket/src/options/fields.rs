@@ -109,6 +109,8 @@ pub struct ProducerOptions {
     pub store: Option<PathBuf>,
     /// `store_octets`.
     pub store_octets: u64,
+    /// `announce`.
+    pub announce: bool,
     /// `requests_max`.
     pub requests_max: usize,
     /// `pending_ms`; none: the InterestLifetime.
@@ -135,6 +137,7 @@ impl Default for ProducerOptions {
             buffer_policy: BufferPolicy::default(),
             store: None,
             store_octets: 1 << 30,
+            announce: false,
             requests_max: 256,
             pending_ms: None,
         }

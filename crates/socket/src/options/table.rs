@@ -359,6 +359,13 @@ pub const OPTIONS: &[OptionSpec] = &[
     )),
     before(producer("store_octets", SOME, "1073741824", "limit of the store, octets", field!(store_octets))),
     before(producer(
+        "announce",
+        Kind::Flag,
+        "false",
+        "whether what consumers ask for first says to routers that learn their routes where the whole prefix is",
+        field!(announce),
+    )),
+    before(producer(
         "requests_max",
         SOME,
         "256",

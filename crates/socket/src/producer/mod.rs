@@ -1,6 +1,7 @@
 //! Producer sockets: they publish below their prefix, and answer what is asked for from what was
 //! published (HT-21, HT-25); what was not reaches the application, which replies (HT-22).
 
+mod announcing;
 mod fetcher;
 mod jobs;
 mod misses;
@@ -103,6 +104,12 @@ impl Producer {
         let shared = Shared::new(prefix.clone(), &options, buffer, store, connection.waker(), jobs)?;
         let shared = Arc::new(shared);
         shared.fix(&session.certificates());
+        if options.announce {
+            match session.identity_signer() {
+                Some(identity) => shared.announcing.start(&prefix, identity),
+                None => tracing::warn!(%prefix, "no identity signs: nobody would believe an announcement"),
+            }
+        }
         shared.follow_path(&connection);
         let registered = role::register(&mut connection, &prefix, &shared)?;
         let role = ProducerRole::new(registered, shared.clone());

@@ -18,6 +18,7 @@ use namely_wire::{
     CACHE_POLICY_NO_CACHE, InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX,
 };
 
+use super::announcing::Announcing;
 use super::jobs::{Job, Jobs};
 use super::misses::{Added, Misses, Ticket};
 use super::push_interest::is_push;
@@ -122,6 +123,7 @@ pub(super) struct Shared {
     /// None without one, and after the socket was closed.
     pub(super) store: Mutex<Option<Store>>,
     pub(super) evicts: bool,
+    pub(super) announcing: Announcing,
     waker: Waker,
     jobs: Jobs,
     /// Readable while a miss waits to be taken.
@@ -152,7 +154,7 @@ pub(super) struct ProducerState {
 
 /// What NDNLPv2 adds to an answer, octets: its own header, a PIT token of 32 octets, a congestion
 /// mark.
-const LINK_HEADER_OCTETS: usize = 48;
+pub(super) const LINK_HEADER_OCTETS: usize = 48;
 
 /// A miss that the application takes: its ticket, and the Interest.
 pub(super) type Taken = (Ticket, Arc<[u8]>);
@@ -196,6 +198,7 @@ impl Shared {
             state: Mutex::new(state),
             store: Mutex::new(store),
             evicts: !options.reliable,
+            announcing: Announcing::default(),
             waker,
             jobs,
             ready_fd,
@@ -240,6 +243,7 @@ impl Shared {
 
     /// Has the socket's thread sign commands by `signer`.
     pub(super) fn follow_identity(&self, signer: Signer) {
+        self.announcing.follow(&self.prefix, &signer);
         self.state().identity = Some(signer);
         self.waker.wake();
     }
@@ -283,7 +287,7 @@ impl Shared {
             Some(Found::Memory(packet)) => {
                 state.stats.hits_memory += 1;
                 drop(state);
-                outbox.send(&headers, &packet);
+                self.announcing.send(outbox, &headers, &packet);
             }
             Some(Found::Disk(location)) => {
                 let job = Job::Read { location, interest: interest.wire.into(), headers };
@@ -442,7 +446,7 @@ impl Shared {
         while outbox.len() < OUTBOX_OCTETS_MAX
             && let Some((headers, packet)) = state.answers.pop_front()
         {
-            outbox.send(&headers, &packet);
+            self.announcing.send(outbox, &headers, &packet);
         }
         state.misses.due_ns().min(state.pushes.due_ns())
     }

@@ -203,8 +203,12 @@ impl Session {
 
     /// Who signs commands to the router: the identity.
     pub(crate) fn command_signer(&self) -> Signer {
-        let state = self.state();
-        state.identity.as_ref().map_or_else(Signer::digest_sha256, |identity| identity.issuer.clone())
+        self.identity_signer().unwrap_or_else(Signer::digest_sha256)
+    }
+
+    /// Who signs for the prefix, if anybody does.
+    pub(crate) fn identity_signer(&self) -> Option<Signer> {
+        self.state().identity.as_ref().map(|identity| identity.issuer.clone())
     }
 
     /// Gives the session's keys newer certificates if it is time to and the key chain has a

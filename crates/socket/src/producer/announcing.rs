@@ -1,0 +1,62 @@
+//! Prefix announcements of a producer (option `announce`): by them routers that learn their routes
+//! know where the whole prefix is (docs/strategies.md).
+
+use std::sync::{Mutex, PoisonError};
+
+use namely_security::Signer;
+use namely_transport::announce::Announcer;
+use namely_transport::connection::Outbox;
+use namely_wire::{DataView, LpHeaders, Name, PACKET_OCTETS_MAX};
+
+use super::shared::LINK_HEADER_OCTETS;
+
+/// What a producer announces; nothing unless it is wanted and its identity has a key.
+#[derive(Debug, Default)]
+pub(super) struct Announcing(Mutex<Option<Announcer>>);
+
+impl Announcing {
+    /// Announces `prefix` from now on, under the name of who has the key of `identity`.
+    pub(super) fn start(&self, prefix: &Name, identity: Signer) {
+        *self.announcer() = Some(Announcer::new(prefix.clone(), identity));
+    }
+
+    /// The identity signs by another key from now on.
+    pub(super) fn follow(&self, prefix: &Name, identity: &Signer) {
+        if self.announcer().is_some() {
+            self.start(prefix, identity.clone());
+        }
+    }
+
+    /// Sends an answer, with the announcement if it is one by which consumers begin: a packet that
+    /// is no later segment.
+    pub(super) fn send(&self, outbox: &mut Outbox, headers: &LpHeaders, packet: &[u8]) {
+        let mut announcer = self.announcer();
+        let Some(own) = announcer.as_mut().filter(|_| headers.nack.is_none() && is_first(packet)) else {
+            drop(announcer);
+            return outbox.send(headers, packet);
+        };
+        match own.announcement() {
+            Ok(announcement)
+                if packet.len() + announcement.len() + LINK_HEADER_OCTETS <= PACKET_OCTETS_MAX =>
+            {
+                outbox.send_announced(headers, packet, announcement);
+            }
+            Ok(_) => outbox.send(headers, packet),
+            Err(error) => {
+                tracing::warn!(%error, "the prefix is announced no longer");
+                *announcer = None;
+                outbox.send(headers, packet);
+            }
+        }
+    }
+
+    fn announcer(&self) -> std::sync::MutexGuard<'_, Option<Announcer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a Data is no segment but the first of its object.
+fn is_first(packet: &[u8]) -> bool {
+    let last = DataView::parse(packet).ok().and_then(|data| data.name.last());
+    last.is_some_and(|last| last.segment().is_none_or(|segment| segment == 0))
+}

@@ -1,0 +1,88 @@
+//! Option `announce`: routers that learn their routes learn a producer's whole prefix.
+
+mod common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::{World, content, name};
+use namely_daemon::Router;
+use namely_daemon::config::{Config, StaticFace};
+use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
+use namely_transport::connection::{Answer, Connection, Options};
+use namely_wire::mgmt::{FacePersistency, RibEntry, RouteOrigin, blocks};
+use namely_wire::{DataView, InterestBuilder, Name};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A router that knows no route, beside the world's, and believes what the key of `/p` announces.
+fn learner(world: &World, dir: &Path) -> (Router, String) {
+    let mut config = Config::default();
+    let uri = format!("unix://{}", dir.join("near.sock").display());
+    config.faces.listen = vec![uri.parse().unwrap()];
+    config.faces.multicast.clear();
+    config.strategy.insert(name("/"), "/self-learning".into());
+    config.authorization.announcement_anchors = vec![world.dir.path().join("p.cert")];
+    config.face = vec![StaticFace {
+        remote: world.router.listening()[2].clone(),
+        local: None,
+        persistency: FacePersistency::Permanent,
+        reliability: false,
+        mtu: None,
+        routes: Vec::new(),
+        cost: 0,
+    }];
+    (Router::start(config).unwrap(), uri)
+}
+
+/// The prefixes that a router has learned.
+fn learned(router: &str) -> Vec<Name> {
+    let mut connection = Connection::find(Some(router), Options::default()).unwrap();
+    let interest = InterestBuilder::new(name("/localhost/nfd/rib/list")).can_be_prefix().must_be_fresh();
+    let Answer::Data(list) = connection.express(&interest).unwrap() else { panic!("no list of routes") };
+    let list = DataView::parse(&list.wire).unwrap();
+    let entries = blocks::<RibEntry>(list.content).map(Result::unwrap);
+    let is_learned =
+        |entry: &RibEntry| entry.routes.iter().any(|route| route.origin == RouteOrigin::PREFIX_ANNOUNCEMENT);
+    entries.filter(is_learned).map(|entry| entry.prefix).collect()
+}
+
+#[test]
+fn what_an_announcing_producer_answers_teaches_its_whole_prefix_and_what_another_does_its_object() {
+    for (announce, expected) in [(true, "/p"), (false, "/p/x")] {
+        let world = World::over_ip();
+        let dir = tempfile::tempdir().unwrap();
+        let (_near, near) = learner(&world, dir.path());
+        let options = ProducerOptions { announce, ..world.producer_options() };
+        let producer = Producer::bind(name("/p"), options).unwrap();
+        let sent = content(100_000);
+        producer.publish(&name("/p/x"), &sent, &PublishOptions::default()).unwrap();
+        let options = ConsumerOptions { router: Some(near.clone()), ..world.consumer_options() };
+        let consumer = Consumer::bind(name("/p"), options).unwrap();
+        let until = Instant::now() + PATIENCE;
+        // The face between the routers may not be there yet.
+        let got = loop {
+            match consumer.fetch(&name("/p/x")) {
+                Ok(got) => break got,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+        };
+        assert_eq!(got, sent);
+        while !learned(&near).contains(&name(expected)) {
+            assert!(Instant::now() < until, "announce: {announce}, {:?}", learned(&near));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let is_whole = learned(&near).contains(&name("/p"));
+        assert_eq!(is_whole, announce);
+        // Along the route it is a discovery no more.
+        if announce {
+            std::thread::scope(|scope| {
+                let asked = scope.spawn(|| consumer.fetch(&name("/p/y")));
+                let request = producer.recv_timeout(PATIENCE).unwrap();
+                producer.reply(&request, b"asked", &PublishOptions::default()).unwrap();
+                assert_eq!(asked.join().unwrap().unwrap(), b"asked");
+            });
+            assert!(!learned(&near).contains(&name("/p/y")));
+        }
+    }
+}
