@@ -49,10 +49,23 @@ fn a_prefix_that_no_rule_accepts_is_shown_as_refused() {
     let near = router(&net, &mut home, 1, "");
     home.wait_for("the neighbour", || neighbours(&home, &near).len() == 1);
     assert_eq!(neighbours(&home, &near)[0]["refused"], serde_json::json!(["/"]));
-    assert!(home.ok(["neighbors", "--router", &near]).contains("/ (refused)"));
+    let table = home.run(["neighbors", "--router", &near]);
+    assert!(table.stdout.contains("/ (refused)"), "{table:?}");
+    let key = neighbours(&home, &near)[0]["key"].as_str().unwrap().to_owned();
+    let rule = format!("[[discovery.accept]]\nprefix = \"/\"\nkey = \"{key}\"\n");
+    assert!(table.stderr.contains(&rule), "{table:?}");
     assert!(home.background_log().contains("which no rule accepts"));
     let routes = home.json(["route", "list", "--router", &near]);
     assert!(routes.iter().all(|route| route["prefix"] != "/"), "{routes:?}");
+    // The rule that is shown does it.
+    let file = home.path("1.toml");
+    let config = fs::read_to_string(&file).unwrap();
+    fs::write(&file, config + &rule).unwrap();
+    home.reload(1);
+    home.wait_for("the prefix", || {
+        let all = neighbours(&home, &near);
+        all.len() == 1 && all[0]["prefixes"] == serde_json::json!(["/"])
+    });
 }
 
 #[test]

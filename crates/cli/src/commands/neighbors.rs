@@ -28,6 +28,16 @@ impl Neighbors {
         let columns = ["link", "station", "state", "face", "mtu", "heard", "prefixes", "key"];
         let rows: Vec<Vec<Cell>> = others.iter().map(|entry| row(entry)).collect();
         ctx.out.table(&columns, &rows);
+        for (entry, prefix) in
+            others.iter().flat_map(|entry| entry.refused.iter().map(move |prefix| (entry, prefix)))
+        {
+            // Ready to be put into the configuration.
+            ctx.out.remark(format!(
+                "no rule accepts {prefix} of {}; this one would:\n[[discovery.accept]]\nprefix = \"{prefix}\"\nkey = \"{}\"",
+                entry.station,
+                hex(&entry.key)
+            ));
+        }
         for open in all.iter().filter(|entry| entry.state == NeighborState::OwnOpen) {
             ctx.out.remark(format!(
                 "{} is OPEN: whatever prefix anybody there announces becomes a route (discovery.open)",
@@ -38,7 +48,10 @@ impl Neighbors {
         if links.is_empty() {
             ctx.out.remark("no link is watched: start the router with --listen dev://INTERFACE");
         } else if others.is_empty() {
-            ctx.out.remark(format!("nobody else is on {}", links.join(", ")));
+            ctx.out.remark(format!(
+                "nobody else is on {}: who says no hello, such as NFD, is no neighbour and is asked by the group",
+                links.join(", ")
+            ));
         }
         Ok(())
     }

@@ -131,6 +131,11 @@ impl Home {
         self.children[index].id()
     }
 
+    /// Has a program of the background read its configuration again.
+    pub fn reload(&self, index: usize) {
+        signal(&self.children[index], rustix::process::Signal::HUP);
+    }
+
     /// Stops a background command kindly.
     pub fn stop(&mut self, index: usize) {
         let child = &mut self.children[index];
