@@ -70,3 +70,14 @@ fn fewer_hellos_are_heard_when_there_is_more_time_between_them() {
     assert!(points.len() == 2 && heard(0) > heard(1), "{points:?}");
     assert!(points.iter().all(|point| point["set_up_ms"].as_f64() > Some(0.0)), "{points:?}");
 }
+
+#[test]
+fn where_nothing_is_learned_each_interest_goes_everywhere() {
+    let arguments = ["grid", "--runs", "1", "--octets", "30000", "--seconds", "90", "--flooding"];
+    let Some(rows) = run(&arguments) else { return };
+    let plain = rows.iter().find(|row| row["arm"] == "flooding").unwrap();
+    assert_eq!(plain["complete"], true, "{plain}");
+    let count = |key: &str| plain[key].as_f64().unwrap();
+    // Of a network of 17 nodes and 20 links, Data crosses only what is on the way.
+    assert!(count("multicast_interests") > 1.5 * count("multicast_data"), "{plain}");
+}

@@ -8,8 +8,12 @@ use namely_testbed::{Interrupt, Testbed, TestbedError};
 /// With discovery, or with the group's faces alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arm {
-    Discovery { heartbeat_ms: u64 },
+    Discovery {
+        heartbeat_ms: u64,
+    },
     Plain,
+    /// The same, where nothing is learned: each Interest goes to every group.
+    Flooding,
 }
 
 impl Arm {
@@ -17,6 +21,7 @@ impl Arm {
         match self {
             Arm::Discovery { .. } => "discovery",
             Arm::Plain => "plain",
+            Arm::Flooding => "flooding",
         }
     }
 
@@ -28,7 +33,7 @@ impl Arm {
             Arm::Discovery { heartbeat_ms } => {
                 config += &format!("[discovery]\nheartbeat_ms = {heartbeat_ms}\nmtu_octets_min = 64\n{more}");
             }
-            Arm::Plain => {
+            Arm::Plain | Arm::Flooding => {
                 config += "[discovery]\nenabled = false\n";
                 for device in 0..devices {
                     config += &format!(
@@ -45,14 +50,22 @@ impl Arm {
     pub(super) fn links_are_there(self) -> String {
         let count = match self {
             Arm::Discovery { .. } => "namely --json neighbors | grep -c '\"state\":\"neighbour\"'".to_owned(),
-            Arm::Plain => format!("namely --json face list | grep -c '{GROUP}'"),
+            Arm::Plain | Arm::Flooding => format!("namely --json face list | grep -c '{GROUP}'"),
         };
-        format!("test $({count}) -ge $(grep -c eth /proc/net/dev)")
+        let are_there = format!("test $({count}) -ge $(grep -c eth /proc/net/dev)");
+        match self {
+            Arm::Flooding => format!(
+                "{are_there} && for face in $({}); do namely route add / $face || exit 1; done",
+                group_faces()
+            ),
+            _ => are_there,
+        }
     }
 
     /// The lines of a testbed's file for a node that learns its routes.
     pub(super) fn learning(self, name: &str, place: (usize, usize), devices: usize) -> String {
-        let config = self.config(devices, "") + "[strategy]\n\"/\" = \"self-learning\"\n";
+        let strategy = if self == Arm::Flooding { "multicast" } else { "self-learning" };
+        let config = self.config(devices, "") + &format!("[strategy]\n\"/\" = \"{strategy}\"\n");
         Self::node(name, place, &config)
     }
 
@@ -63,6 +76,11 @@ impl Arm {
 
 /// NFD's group on Ethernet.
 pub(super) const GROUP: &str = "01:00:5e:00:17:aa";
+
+/// What a shell on a node is given to print the numbers of its faces to groups.
+pub(super) fn group_faces() -> String {
+    format!("namely --json face list | sed -n '/{GROUP}/s/.*\"face_id\":\\([0-9]*\\).*/\\1/p'")
+}
 
 /// A testbed of an experiment's own.
 pub(super) fn testbed(text: &str) -> Result<Testbed, Error> {

@@ -34,6 +34,9 @@ pub struct Grid {
     /// Time between hellos, ms
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub heartbeat_ms: u64,
+    /// The plain arm learns nothing: each Interest goes to every group
+    #[arg(long)]
+    pub flooding: bool,
     /// How long a run may take, seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub seconds: u64,
@@ -121,7 +124,8 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
         print!("{}", file(discovery, options));
         return Ok(());
     }
-    let mut rows: [(Arm, Vec<Row>); 2] = [discovery, Arm::Plain].map(|arm| (arm, Vec::new()));
+    let plain = if options.flooding { Arm::Flooding } else { Arm::Plain };
+    let mut rows: [(Arm, Vec<Row>); 2] = [discovery, plain].map(|arm| (arm, Vec::new()));
     let mut failed = [0_u32; 2];
     for run in 0..options.runs {
         for ((arm, rows), failed) in rows.iter_mut().zip(&mut failed) {
@@ -265,6 +269,7 @@ mod tests {
             segment_octets: 4400,
             lifetime_ms: 10_000,
             heartbeat_ms: 3000,
+            flooding: false,
             seconds: 60,
             plot: None,
             results: None,

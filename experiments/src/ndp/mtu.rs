@@ -12,7 +12,7 @@ use namely_bench::machine::Machine;
 use namely_testbed::Interrupt;
 use serde_json::json;
 
-use super::arm::{Arm, GROUP, check, error, folder, testbed};
+use super::arm::{Arm, check, error, folder, group_faces, testbed};
 use super::plot;
 use super::results::Case;
 
@@ -137,9 +137,7 @@ fn transfers(options: &Mtu, cases: &[Case], interrupt: &Interrupt) -> Result<Vec
         // With discovery the consumer has the producer's route from its hello.
         let route = match arm {
             Arm::Discovery { .. } => "namely --json route list | grep -q '\"/p\"'".to_owned(),
-            Arm::Plain => format!(
-                "face=$(namely --json face list | sed -n '/{GROUP}/s/.*\"face_id\":\\([0-9]*\\).*/\\1/p') && namely route add /p $face"
-            ),
+            Arm::Plain | Arm::Flooding => format!("face=$({}) && namely route add /p $face", group_faces()),
         };
         let get = format!("timeout {seconds} namely get /p/f -o f && cmp f ../p{n}/data/f && rm f");
         let get = match repeat_seconds {
