@@ -10,6 +10,8 @@
 
 use alloc::vec::Vec;
 
+use namely_wire::NackReason;
+
 use crate::faces::FaceKey;
 use crate::inline_vec::InlineVec;
 use crate::pit::{InRecords, OutRecords};
@@ -29,6 +31,19 @@ pub(crate) const LAST_ANSWER_NS: u64 = 500_000_000;
 
 /// Faces of one Interest.
 pub(crate) type Keys = InlineVec<FaceKey, 8>;
+
+/// An Interest that groups may be asked for last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Last<'a> {
+    /// Who waits for the answer.
+    pub(crate) waiting: &'a InRecords,
+    /// Who was asked.
+    pub(crate) asked: &'a OutRecords,
+    /// An application of this host waits.
+    pub(crate) is_own: bool,
+    /// Only groups whose neighbours have said nothing to the last Interest.
+    pub(crate) only_due: bool,
+}
 
 /// The faces that are for discovery.
 #[derive(Debug, Default)]
@@ -100,23 +115,27 @@ impl DiscoveryFaces {
 
     /// Adds the groups that are to be asked last, and counts them as asked: those in whose place
     /// others are asked, but of no link on which somebody waits for the answer, who asks there
-    /// himself; with `only_due`, those alone whose neighbours have said nothing. False:
-    /// no memory for one.
-    pub(crate) fn ask_last(
-        &mut self,
-        waiting: &InRecords,
-        only_due: bool,
-        now_ns: u64,
-        keys: &mut Keys,
-    ) -> bool {
+    /// himself; with `only_due`, those alone whose neighbours have said nothing. False: no memory
+    /// for one.
+    ///
+    /// Where a neighbour has seen the Interest of another host by another way (Duplicate), that way
+    /// goes on, and the neighbour may have the answer before it hears the group.
+    pub(crate) fn ask_last(&mut self, last: &Last<'_>, now_ns: u64, keys: &mut Keys) -> bool {
+        let Last { waiting, asked, is_own, only_due } = *last;
         let DiscoveryFaces { faces, groups } = self;
         let mut has_room = true;
         for group in groups.iter_mut().filter(|group| group.admits(now_ns) && (group.is_due || !only_due)) {
             let is_of_link = |asked: &&Asked| asked.group == Some(group.face) || asked.face == group.face;
             let waits = |face: FaceKey| waiting.iter().any(|record| record.face == face);
+            let goes_on = |own: &Asked| {
+                let is_duplicate = |nack| nack == Some(NackReason::Duplicate);
+                own.group == Some(group.face)
+                    && asked.iter().any(|record| record.face == own.face && is_duplicate(record.nack))
+            };
             let is_replaced = faces.iter().any(|asked| asked.group == Some(group.face))
                 && faces.iter().all(|asked| asked.face != group.face);
             if is_replaced
+                && (is_own || !faces.iter().any(goes_on))
                 && !waits(group.face)
                 && !faces.iter().filter(is_of_link).any(|asked| waits(asked.face))
             {

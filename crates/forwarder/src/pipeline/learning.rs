@@ -12,7 +12,7 @@ use super::interest::{Arrived, Refusal};
 use super::upstreams::Routing;
 use super::{is_localhop, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::discovery_faces::{Keys, LAST_ANSWER_NS};
+use crate::discovery_faces::{Keys, LAST_ANSWER_NS, Last};
 use crate::faces::{BatchContext, FaceHold};
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
@@ -89,8 +89,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Adds the faces that are for discovery, as far as hop limit and links allow, and those that
-    /// are asked last if the Interest comes again, or those before have said nothing to the last
-    /// one. What is of this host or link is not looked for.
+    /// are asked last if those before have said nothing to the last Interest. What is of this host
+    /// or link is not looked for.
     fn add_discovery_faces<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -104,9 +104,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let mut keys = Keys::new();
         let mut discovery = self.discovery.lock();
-        let only_due = entry.out_records.is_empty();
+        let last = Last {
+            waiting: &entry.in_records,
+            asked: &entry.out_records,
+            is_own: arrived.ingress.is_local(),
+            only_due: true,
+        };
         if !discovery.iter().all(|key| keys.push(key))
-            || !discovery.ask_last(&entry.in_records, only_due, arrived.now_ns, &mut keys)
+            || !discovery.ask_last(&last, arrived.now_ns, &mut keys)
         {
             self.counters.dropped(DropReason::NoMemory);
         }
@@ -131,7 +136,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return None;
         }
         let mut keys = Keys::new();
-        if !self.discovery.lock().ask_last(&entry.in_records, false, now_ns, &mut keys) {
+        let is_local = |key| context.hold_key(key).is_some_and(|face| face.is_local());
+        let last = Last {
+            waiting: &entry.in_records,
+            asked: &entry.out_records,
+            is_own: entry.in_records.iter().any(|record| is_local(record.face)),
+            only_due: false,
+        };
+        if !self.discovery.lock().ask_last(&last, now_ns, &mut keys) {
             self.counters.dropped(DropReason::NoMemory);
         }
         let expires_at_ns = now_ns.saturating_add(LAST_ANSWER_NS);

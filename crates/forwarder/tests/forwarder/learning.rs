@@ -384,20 +384,18 @@ fn a_group_that_does_not_answer_is_asked_once_a_second_and_who_waits_is_refused(
 }
 
 #[test]
-fn a_group_is_asked_when_an_interest_comes_again_and_after_a_timeout_of_neighbours() {
+fn a_group_is_asked_after_a_timeout_of_its_neighbours_and_not_while_they_may_answer() {
     let mut segment = Segment::new();
     let [first, second, _] = segment.router.neighbours;
     let all = [first, second, segment.group];
     segment.router.ask("/a/1");
     segment.advance_ms(50);
-    assert_eq!(segment.router.ask("/a/1"), (all.to_vec(), false), "neighbours have said nothing");
+    assert_eq!(segment.router.ask("/a/1"), (all[..2].to_vec(), false), "again");
+    segment.advance_ms(5000);
+    assert_eq!(segment.router.ask("/b/1"), (all.to_vec(), false), "neighbours have said nothing");
     // Whose answer by the group it is nobody knows, then: it may be a neighbour's.
-    let answer = segment.router.receive(segment.group, data("/a/1"), EMPTY);
+    let answer = segment.router.receive(segment.group, data("/b/1"), EMPTY);
     assert_eq!((answer.learned.len(), answer.of_others), (1, 0));
-    segment.advance_ms(5000);
-    segment.router.ask("/b/0");
-    segment.advance_ms(5000);
-    assert_eq!(segment.router.ask("/b/1").0, all, "nor did they until the end");
     assert_eq!(segment.router.ask("/c/1").0, all[..2]);
 }
 
@@ -422,4 +420,21 @@ fn what_came_from_a_link_is_not_asked_of_its_group_which_who_asked_does_himself(
     }
     router.bench.fw.face_set_discovery(*group, true).unwrap();
     assert_eq!(router.ask("/a/4"), (vec![*group], false));
+}
+
+#[test]
+fn a_group_is_not_asked_for_another_host_whose_interest_a_neighbour_has_by_another_way() {
+    for (reason, asks) in [(NackReason::Duplicate, false), (NackReason::NoRoute, true)] {
+        let segment = Segment::new();
+        let Segment { router, group } = &segment;
+        let [first, second, other_link] = router.neighbours;
+        let asked = router.receive(other_link, interest("/a/1").build(), EMPTY).sent;
+        assert_eq!(faces(&asked), [first, second]);
+        let refuse = |face, reason| {
+            let nack = LpHeaders { nack: Some(reason), ..EMPTY };
+            router.receive(face, asked[0].1.packet.clone(), nack).sent
+        };
+        assert!(refuse(first, NackReason::NoRoute).is_empty());
+        assert_eq!(faces(&refuse(second, reason)), [if asks { *group } else { other_link }]);
+    }
 }
