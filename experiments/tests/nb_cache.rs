@@ -56,9 +56,10 @@ fn every_case_of_nb_cache_is_measured_with_real_routers() {
     for row in [a_ecn, ecn, nbcc] {
         assert!(row["window"].as_f64() > Some(1.0) && row["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{row}");
     }
-    // NB-23: each path through R1 but memory's has been timed, and reads of B take longest.
+    // NB-23: the paths through R1 have been timed, and reads of B take longest. Of what ends within
+    // a turn one batch in a while is timed, which need not be one of those that found R1 busy.
     let timed = |path: usize| b["timed_ms"][path]["timed"].as_u64().unwrap();
-    assert!((1..=4).all(|path| timed(path) > 0), "{b}");
+    assert!((1..=3).all(|path| timed(path) > 0), "{b}");
     let ms = |path: usize| b["timed_ms"][path]["mean_ms"].as_f64().unwrap();
     assert!(ms(2) > ms(1) && ms(2) > ms(3) && ms(2) > ms(4), "{b}");
 }

@@ -1,7 +1,7 @@
 //! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face
 //! table, with at most five preemptions, of two threads that meet at one name; and at the version
-//! of FIB, BPT and strategy choice, and at the 64-bit atomics of processors that have none. Not part
-//! of the ordinary tests:
+//! of FIB, BPT and strategy choice, and at the 64-bit atomics of processors that have none. Not
+//! part of the ordinary tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
