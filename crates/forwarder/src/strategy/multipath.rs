@@ -128,14 +128,16 @@ impl Path {
         self.rtt.add(rtt_ns);
         let shortest_ns = self.shortest.add(rtt_ns, now_ns);
         let waited_ns = rtt_ns.saturating_sub(shortest_ns);
-        let waiting = u128::from(self.in_flight) * u128::from(waited_ns) / u128::from(rtt_ns.max(1));
+        // What waits, in packets, times the round trip: a kernel has no division of 128 bits.
+        let waiting = u128::from(self.in_flight) * u128::from(waited_ns);
+        let packets = |n: u64| u128::from(n) * u128::from(rtt_ns.max(1));
         let in_a_round_trip = ONE * ONE / self.window;
         if is_marked {
             self.cut(now_ns);
-        } else if waiting >= u128::from(WAITING.1) {
+        } else if waiting >= packets(WAITING.1) {
             self.is_started = true;
             self.window = (self.window - in_a_round_trip).max(WINDOW_MIN);
-        } else if waiting < u128::from(WAITING.0) && (self.in_flight + 1) * ONE >= self.window {
+        } else if waiting < packets(WAITING.0) && (self.in_flight + 1) * ONE >= self.window {
             let later = in_a_round_trip.max(ONE / GROWTH_PART);
             let step = if self.is_started { later } else { ONE };
             self.window = (self.window + step).min(WINDOW_MAX);
