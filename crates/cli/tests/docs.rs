@@ -37,6 +37,8 @@ fn keyword_of_functions(file: &str) -> Option<&'static str> {
     match file.rsplit_once('.')?.1 {
         "rs" => Some("fn "),
         "py" => Some("def "),
+        // What kernel/run has a guest do.
+        "c" => Some("TEST("),
         _ => None,
     }
 }

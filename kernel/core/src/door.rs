@@ -1,0 +1,211 @@
+//! The one door of the core: what the module asks for, as `struct nn_call` of nnet.h says it.
+
+use alloc::boxed::Box;
+use core::ffi::c_void;
+
+use namely_forwarder::FaceId;
+use namely_wire::NameRef;
+
+use crate::home::Home;
+use crate::instance::{Answer, Instance, Limits, Refused, planted_panic};
+use crate::packets::{Link, Station, Workspace, set_mtu, tick};
+use crate::rows::link_rows;
+use crate::skb::Skb;
+
+/// A frame of a device or a packet of a socket: `struct nn_arrived`.
+#[repr(C)]
+struct Arrived {
+    skb: *mut c_void,
+    link: *const Link,
+    face: u64,
+    len: u32,
+    from: Station,
+}
+
+/// What is asked for. The module fills in what the operation uses and reads what it answers; all
+/// that is not used is null or 0.
+#[repr(C)]
+struct Call {
+    op: u32,
+    /// Of `arrived`.
+    count: u32,
+    home: *mut c_void,
+    instance: *mut Instance,
+    workspace: *mut Workspace,
+    link: *mut Link,
+    arrived: *const Arrived,
+    limits: *const Limits,
+    name: *const u8,
+    more: *const u8,
+    name_len: u32,
+    more_len: u32,
+    face: u64,
+    value: u64,
+    now_ns: u64,
+    /// What was answered: not negative, or why it was refused.
+    answer: i64,
+}
+
+/// The operations, by their numbers in nnet.h.
+mod op {
+    pub(super) const MAKE: u32 = 0;
+    pub(super) const FREE: u32 = 1;
+    pub(super) const MAKE_WORKSPACE: u32 = 2;
+    pub(super) const FREE_WORKSPACE: u32 = 3;
+    pub(super) const MAKE_LINK: u32 = 4;
+    pub(super) const FREE_LINK: u32 = 5;
+    pub(super) const PACKETS: u32 = 6;
+    pub(super) const EXPIRE: u32 = 7;
+    pub(super) const FACE_REGISTER: u32 = 8;
+    pub(super) const FACE_RELEASE: u32 = 9;
+    pub(super) const ROUTE_ADD: u32 = 10;
+    pub(super) const ROUTE_REMOVE: u32 = 11;
+    pub(super) const BIND: u32 = 12;
+    pub(super) const STRATEGY_SET: u32 = 13;
+    pub(super) const STRATEGY_UNSET: u32 = 14;
+    pub(super) const CS_LIMIT: u32 = 15;
+    pub(super) const CS_ERASE: u32 = 16;
+    pub(super) const ROWS: u32 = 17;
+    pub(super) const LINK_ROWS: u32 = 18;
+    pub(super) const LINK_TICK: u32 = 19;
+    pub(super) const PANIC: u32 = 20;
+    pub(super) const LINK_MTU: u32 = 21;
+    pub(super) const CS_SHRINK: u32 = 22;
+}
+
+/// Does what `call` asks for.
+///
+/// # Safety
+///
+/// `call` is a `struct nn_call` that nobody else uses meanwhile, and of its pointers those that the
+/// operation uses are good until it ends: what one `MAKE…` answered and no `FREE…` took, an array
+/// of `count`, octets of `…_len`. Its workspace is in no other call. Each `skb` of an array is
+/// linear, is not written from now on, and gives one reference away. `FREE…` comes when nobody else
+/// is in a call with what it frees. Bottom halves are off, but for `MAKE…` and `FREE…`; RCU's read
+/// lock is held where packets are processed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nn_call(call: *mut c_void) {
+    // SAFETY: a `struct nn_call` of this caller's own.
+    let call = unsafe { &mut *call.cast::<Call>() };
+    // SAFETY: as demanded above.
+    let answer = unsafe { perform(call) };
+    call.answer = match answer {
+        Ok(value) => value as i64,
+        Err(refused) => refused as i64,
+    };
+}
+
+/// # Safety
+///
+/// As [`nn_call`].
+unsafe fn perform(call: &mut Call) -> Answer {
+    match call.op {
+        // SAFETY: as demanded of `nn_call`.
+        op::MAKE..=op::FREE_LINK => return unsafe { make_or_free(call) },
+        op::PANIC => planted_panic(call.value),
+        _ => {}
+    }
+    // SAFETY: every other operation has an instance, which is only shared.
+    let instance = unsafe { call.instance.as_ref() }.ok_or(Refused::Io)?;
+    // SAFETY: the home of that instance.
+    let home = unsafe { Home::from_raw(call.home) };
+    let face = FaceId(call.face);
+    match call.op {
+        op::PACKETS | op::EXPIRE => {
+            // SAFETY: a workspace that is in no other call.
+            let workspace = unsafe { call.workspace.as_mut() }.ok_or(Refused::Io)?;
+            if call.op == op::EXPIRE {
+                return instance.expire(&mut workspace.queue, home, call.now_ns);
+            }
+            // SAFETY: an array of `count`, whose references are given away.
+            let links_due = unsafe { take_all(call, workspace) };
+            Ok(workspace.run(instance, home, call.now_ns).min(links_due))
+        }
+        op::FACE_REGISTER => instance.face_register(call.value),
+        op::FACE_RELEASE => instance.face_release(face),
+        op::ROUTE_ADD => instance.route_add(name(call)?, face, call.value),
+        op::ROUTE_REMOVE => instance.route_remove(name(call)?, face),
+        op::BIND => instance.bind(face, name(call)?),
+        op::STRATEGY_SET => instance.strategy_set(name(call)?, more(call)?),
+        op::STRATEGY_UNSET => instance.strategy_unset(name(call)?),
+        op::CS_LIMIT => instance.cs_limit(call.value),
+        op::CS_SHRINK => instance.cs_shrink(),
+        op::CS_ERASE => instance.cs_erase(name(call)?, call.value),
+        op::ROWS => instance.rows(home, call.value, call.face),
+        op::LINK_ROWS | op::LINK_TICK | op::LINK_MTU => {
+            // SAFETY: a link of a face, which is only shared.
+            let link = unsafe { call.link.as_ref() }.ok_or(Refused::Io)?;
+            match call.op {
+                op::LINK_ROWS => link_rows(home, link),
+                op::LINK_TICK => Ok(tick(link, call.now_ns)),
+                _ => set_mtu(link, call.value),
+            }
+        }
+        _ => Err(Refused::Invalid),
+    }
+}
+
+/// # Safety
+///
+/// As [`nn_call`], with an operation that makes or frees.
+#[inline(never)]
+unsafe fn make_or_free(call: &mut Call) -> Answer {
+    match call.op {
+        op::MAKE => {
+            // SAFETY: the limits are read during the call.
+            let limits = unsafe { call.limits.as_ref() }.ok_or(Refused::Invalid)?;
+            let seed = u128::from(call.value) << 64 | u128::from(call.face);
+            call.instance = Box::into_raw(Instance::new(limits, seed)?);
+        }
+        op::MAKE_WORKSPACE => call.workspace = Box::into_raw(Workspace::new()?),
+        op::MAKE_LINK => {
+            // SAFETY: the instance is only shared.
+            let instance = unsafe { call.instance.as_ref() }.ok_or(Refused::Io)?;
+            call.link = Box::into_raw(instance.make_link(call.value, call.now_ns)?);
+        }
+        // SAFETY: each is what a `MAKE…` answered, nobody else is in a call with it, and it is not
+        // used again.
+        op::FREE => drop(unsafe { Box::from_raw(call.instance) }),
+        // SAFETY: as above.
+        op::FREE_WORKSPACE => drop(unsafe { Box::from_raw(call.workspace) }),
+        // SAFETY: as above.
+        _ => drop(unsafe { Box::from_raw(call.link) }),
+    }
+    Ok(0)
+}
+
+/// # Safety
+///
+/// `arrived` is an array of `count`, whose sk_buffs give one reference each away.
+unsafe fn take_all(call: &Call, workspace: &mut Workspace) -> u64 {
+    let mut due_ns = u64::MAX;
+    for n in 0..call.count as usize {
+        // SAFETY: within the array.
+        let arrived = unsafe { &*call.arrived.add(n) };
+        // SAFETY: linear, of that length, and the reference is given away.
+        let frame = unsafe { Skb::from_raw(arrived.skb, arrived.len) };
+        // SAFETY: the link of a face, which RCU keeps.
+        let Some(link) = (unsafe { arrived.link.as_ref() }) else { continue };
+        due_ns = due_ns.min(workspace.take(link, FaceId(arrived.face), frame, arrived.from, call.now_ns));
+    }
+    due_ns
+}
+
+/// The name that a call brings.
+fn name(call: &Call) -> Result<NameRef<'_>, Refused> {
+    parse(call.name, call.name_len)
+}
+
+/// The other name that a call brings.
+fn more(call: &Call) -> Result<NameRef<'_>, Refused> {
+    parse(call.more, call.more_len)
+}
+
+fn parse<'a>(octets: *const u8, len: u32) -> Result<NameRef<'a>, Refused> {
+    if octets.is_null() {
+        return if len == 0 { Ok(NameRef::default()) } else { Err(Refused::Invalid) };
+    }
+    // SAFETY: the call brings so many octets, and they stay until it ends.
+    let octets = unsafe { core::slice::from_raw_parts(octets, len as usize) };
+    NameRef::parse_value(octets).map_err(|_| Refused::Invalid)
+}

@@ -1,0 +1,211 @@
+//! The forwarder of one network namespace, and what its home asks of it beside packets.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use namely_forwarder::{
+    BindError, Bound, Config, CsChange, FaceError, FaceId, FaceProperties, FibError, Forwarder, StrategyError,
+};
+use namely_link::{LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, ReassemblyTotal};
+use namely_wire::{Name, NameRef};
+
+use crate::home::{Home, Lock, linger, sha256};
+use crate::packets::{Link, Queue};
+use crate::skb::Skb;
+
+/// Octets of incomplete messages that all links of an instance may hold.
+const REASSEMBLY_OCTETS_MAX: usize = 1 << 20;
+
+/// What a home may limit: `struct nn_limits` of nnet.h.
+#[repr(C)]
+pub(crate) struct Limits {
+    faces: u32,
+    pit_entries: u32,
+    cs_packets: u32,
+    fib_entries: u32,
+    bindings: u32,
+    strategies: u32,
+    cs_octets: u64,
+}
+
+/// Data that leave a content store that shrinks, for each call.
+const SHRUNK_PER_CALL: usize = 128;
+
+/// What is ended for each call of `expire`, of each kind.
+pub(crate) const EXPIRED_PER_CALL: usize = 128;
+
+/// Index entries of the content store for each Data: one for each prefix of its name.
+const CS_ENTRIES_PER_PACKET: usize = 8;
+
+/// Why a call was refused, as the kernel says it.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+pub(crate) enum Refused {
+    NoFace = -2,
+    Io = -5,
+    NoMemory = -12,
+    Invalid = -22,
+    NoRoom = -28,
+    Quota = -122,
+    InUse = -98,
+    NotSupported = -95,
+}
+
+/// What a call answers: a number that is not negative, or why it was refused.
+pub(crate) type Answer = Result<u64, Refused>;
+
+/// A forwarder and what its links share.
+pub(crate) struct Instance {
+    pub(crate) core: Box<Forwarder<Skb, Lock>>,
+    reassembly: Arc<ReassemblyTotal>,
+    /// What the content store has memory for.
+    cs_packets_max: usize,
+}
+
+impl Instance {
+    /// An instance; takes long and much memory.
+    #[inline(never)]
+    pub(crate) fn new(limits: &Limits, seed: u128) -> Result<Box<Self>, Refused> {
+        let mut config = Config::new(sha256);
+        let pit_entries = limits.pit_entries as usize;
+        config.faces_max = limits.faces as usize;
+        config.pit_entries_max = pit_entries;
+        config.pit_entries_per_face_max = (pit_entries / 2).max(1);
+        config.pit_entries_per_holder_max = (pit_entries / 2).max(1);
+        config.dead_nonces_max = pit_entries;
+        config.cs_packets_max = limits.cs_packets as usize;
+        config.cs_entries_max = config.cs_packets_max.saturating_mul(CS_ENTRIES_PER_PACKET);
+        config.cs_octets_max = limits.cs_octets;
+        config.fib_entries_max = limits.fib_entries as usize;
+        config.bindings_max = limits.bindings as usize;
+        config.strategy_choices_max = limits.strategies as usize;
+        config.strategy_prefixes_max = limits.strategies as usize;
+        // Routes are who configures the kernel's to compute.
+        config.rib_routes_max = 1;
+        let cs_packets_max = config.cs_packets_max;
+        let core = make(config, seed)?;
+        let reassembly = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);
+        Ok(Box::new(Instance { core, reassembly, cs_packets_max }))
+    }
+
+    /// The link service of a face: with an MTU that of a device, with 0 that of a socket.
+    pub(crate) fn make_link(&self, mtu: u64, sequence: u64) -> Result<Box<Link>, Refused> {
+        let kind = match mtu as usize {
+            0 => LinkKind::Stream,
+            mtu if mtu >= MTU_OCTETS_MIN => LinkKind::Datagram { mtu },
+            _ => return Err(Refused::Invalid),
+        };
+        let link = LinkService::new(LinkConfig::new(kind), self.reassembly.clone(), sequence);
+        Ok(Box::new(Link::new(link)))
+    }
+
+    pub(crate) fn face_register(&self, kind: u64) -> Answer {
+        let kinds = [FaceProperties::application(), FaceProperties::remote(), FaceProperties::group()];
+        let properties =
+            usize::try_from(kind).ok().and_then(|kind| kinds.get(kind)).ok_or(Refused::Invalid)?;
+        match self.core.face_register(*properties) {
+            Ok(face) => Ok(face.0),
+            Err(FaceError::TableFull) => Err(Refused::NoRoom),
+            Err(FaceError::NotFound | FaceError::Permanent) => Err(Refused::NoFace),
+        }
+    }
+
+    pub(crate) fn face_release(&self, face: FaceId) -> Answer {
+        self.core.face_release(face).map(|_| 0).map_err(|_| Refused::NoFace)
+    }
+
+    pub(crate) fn route_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Answer {
+        match self.core.fib_add_nexthop(prefix, face, cost) {
+            Ok(()) => Ok(0),
+            Err(FibError::NoFace) => Err(Refused::NoFace),
+            Err(_) => Err(Refused::NoRoom),
+        }
+    }
+
+    pub(crate) fn route_remove(&self, prefix: NameRef<'_>, face: FaceId) -> Answer {
+        if self.core.fib_remove_nexthop(prefix, face) { Ok(0) } else { Err(Refused::NoFace) }
+    }
+
+    /// Answers 1 if no route leads to it yet.
+    pub(crate) fn bind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
+        match self.core.bpt_bind(face, &Name::from(prefix)) {
+            Ok(Bound::Routed) => Ok(0),
+            Ok(Bound::NotRouted) => Ok(1),
+            Err(BindError::InUse) => Err(Refused::InUse),
+            Err(BindError::NoFace) => Err(Refused::NoFace),
+            Err(BindError::NotUpper) => Err(Refused::NotSupported),
+            Err(BindError::TableFull) => Err(Refused::NoRoom),
+            Err(BindError::HolderFull) => Err(Refused::Quota),
+        }
+    }
+
+    pub(crate) fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Answer {
+        self.core.strategy_set(prefix, strategy).map(|_| 0).map_err(refused_strategy)
+    }
+
+    pub(crate) fn strategy_unset(&self, prefix: NameRef<'_>) -> Answer {
+        match self.core.strategy_unset(prefix) {
+            Ok(true) => Ok(0),
+            Ok(false) => Err(Refused::NoFace),
+            Err(error) => Err(refused_strategy(error)),
+        }
+    }
+
+    /// Changes the content store's capacity, up to that which it was made with. What is beyond it
+    /// leaves by `cs_shrink`.
+    pub(crate) fn cs_limit(&self, packets_max: u64) -> Answer {
+        let packets_max = usize::try_from(packets_max).map_err(|_| Refused::Invalid)?;
+        if packets_max > self.cs_packets_max {
+            return Err(Refused::NoRoom);
+        }
+        self.core.cs_change(&CsChange { packets_max: Some(packets_max), ..CsChange::default() });
+        Ok(0)
+    }
+
+    /// Lets some Data beyond the capacity go; answers 1 if there are more.
+    pub(crate) fn cs_shrink(&self) -> Answer {
+        Ok(u64::from(self.core.cs_shrink(SHRUNK_PER_CALL)))
+    }
+
+    /// Erases some Data at or under a prefix; answers how many.
+    pub(crate) fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> Answer {
+        let (erased, _) = self.core.cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(erased as u64)
+    }
+
+    /// Does what is due; answers when to call again, ns, and the largest number if nothing waits.
+    #[inline(never)]
+    pub(crate) fn expire(&self, queue: &mut Queue, home: Home, now_ns: u64) -> Answer {
+        let due_ns = queue.expire(self, home, now_ns);
+        queue.send(home, now_ns);
+        Ok(due_ns)
+    }
+}
+
+/// With all memory that packets may need of the large tables: in a softirq there are no megabytes.
+#[inline(never)]
+fn make(config: Config, seed: u128) -> Result<Box<Forwarder<Skb, Lock>>, Refused> {
+    let core = Forwarder::boxed(config, seed).map_err(|_| Refused::NoMemory)?;
+    core.prepare().map_err(|_| Refused::NoMemory)?;
+    Ok(core)
+}
+
+fn refused_strategy(error: StrategyError) -> Refused {
+    match error {
+        StrategyError::Unknown => Refused::NotSupported,
+        StrategyError::TableFull => Refused::NoRoom,
+        _ => Refused::Invalid,
+    }
+}
+
+/// Panics on purpose, so that a test sees what becomes of the kernel: 0 just so, 1 with a lock held
+/// that another processor waits for, 2 waits for that lock.
+#[inline(never)]
+pub(crate) fn planted_panic(how: u64) {
+    static HELD: lock_api::Mutex<Lock, ()> = lock_api::Mutex::new(());
+    if how > 0 {
+        core::mem::forget(HELD.lock());
+        linger();
+    }
+    panic!("planted");
+}

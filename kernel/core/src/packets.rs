@@ -1,0 +1,155 @@
+//! The way of packets: from the home through a link service and the forwarder, and back.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use lock_api::Mutex;
+use namely_forwarder::{Batch, FaceId, Outgoing, Output, PacketBuf, Received};
+use namely_link::{
+    Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
+};
+
+use crate::home::{Home, Lock, Part};
+use crate::instance::{Answer, EXPIRED_PER_CALL, Instance, Refused};
+use crate::skb::Skb;
+
+/// Who sent a frame, on a link with several: its Ethernet address.
+pub(crate) type Station = [u8; 6];
+
+/// The link service of a face.
+pub(crate) type Link = Mutex<Lock, LinkService<Skb, Station>>;
+
+/// What one processor works with.
+pub(crate) struct Workspace {
+    batch: Batch<Skb>,
+    pub(crate) queue: Queue,
+}
+
+/// Packets that the forwarder sends, until their turn ends.
+pub(crate) struct Queue(Vec<(FaceId, Outgoing<Skb>)>);
+
+/// Maximum number of packets that one turn sends; what is beyond is dropped and counted
+/// (`out_full`). A batch has 64 packets, each of which may go to several faces.
+const OUT_MAX: usize = 1024;
+
+impl Workspace {
+    pub(crate) fn new() -> Result<Box<Self>, Refused> {
+        let mut queue = Vec::new();
+        queue.try_reserve_exact(OUT_MAX).map_err(|_| Refused::NoMemory)?;
+        let batch = Batch::with_room(Batch::<Skb>::PACKETS_MAX).map_err(|_| Refused::NoMemory)?;
+        Ok(Box::new(Workspace { batch, queue: Queue(queue) }))
+    }
+
+    /// Takes in what a face received; `run` processes it. Returns when the link is due, ns.
+    #[inline(never)]
+    pub(crate) fn take(&mut self, link: &Link, face: FaceId, frame: Skb, from: Station, now_ns: u64) -> u64 {
+        let mut link = link.lock();
+        let octets = without_padding(frame.as_ref());
+        // What is dropped has been counted by the link service.
+        if let Ok(Some(delivered)) = link.receive(octets, from, now_ns, &mut |_| ()) {
+            let offset = delivered.packet.as_ptr().addr().wrapping_sub(octets.as_ptr().addr());
+            // A packet that was put together from fragments lies in the link service.
+            let part = frame.part(offset, delivered.packet.len());
+            if let Some(packet) = part.or_else(|| Skb::copy_from(delivered.packet)) {
+                // The module brings no more at a time than a batch holds.
+                let _ = self.batch.push(face, Received { packet, headers: delivered.headers });
+            }
+        }
+        link.due_ns().unwrap_or(u64::MAX)
+    }
+
+    /// Processes what was taken in, and what is due. Returns when something is again, ns.
+    #[inline(never)]
+    pub(crate) fn run(&mut self, instance: &Instance, home: Home, now_ns: u64) -> u64 {
+        instance.core.receive_batch(&mut self.batch, now_ns, &mut self.queue.output(home));
+        let due_ns = self.queue.expire(instance, home, now_ns);
+        self.queue.send(home, now_ns);
+        due_ns
+    }
+}
+
+/// Octets of the shortest payload of an Ethernet frame: shorter ones are filled up.
+const ETHERNET_PAYLOAD_OCTETS_MIN: usize = 46;
+
+/// What of a frame is not filling.
+fn without_padding(frame: &[u8]) -> &[u8] {
+    if frame.len() > ETHERNET_PAYLOAD_OCTETS_MIN {
+        return frame;
+    }
+    match packet_octets(frame) {
+        Ok(Some(octets)) => frame.get(..octets).unwrap_or(frame),
+        Ok(None) | Err(_) => frame,
+    }
+}
+
+/// Does what is due on a link; answers when it is again, ns.
+pub(crate) fn tick(link: &Link, now_ns: u64) -> u64 {
+    let mut link = link.lock();
+    link.tick(now_ns, &mut |_| ());
+    link.due_ns().unwrap_or(u64::MAX)
+}
+
+/// The longest frame has changed.
+pub(crate) fn set_mtu(link: &Link, mtu: u64) -> Answer {
+    let mtu = usize::try_from(mtu).ok().filter(|mtu| *mtu >= MTU_OCTETS_MIN).ok_or(Refused::Invalid)?;
+    let mut link = link.lock();
+    let config = LinkConfig { kind: LinkKind::Datagram { mtu }, ..*link.config() };
+    link.reconfigure(config);
+    Ok(0)
+}
+
+impl Queue {
+    /// What the forwarder sends to.
+    pub(crate) fn output(&mut self, home: Home) -> Collect<'_> {
+        Collect { queue: &mut self.0, home }
+    }
+
+    /// Ends what is due, a bounded part of it; returns when something is again, ns.
+    #[inline(never)]
+    pub(crate) fn expire(&mut self, instance: &Instance, home: Home, now_ns: u64) -> u64 {
+        let expiry = instance.core.expire_within(now_ns, EXPIRED_PER_CALL, &mut self.output(home));
+        if expiry.is_more { now_ns } else { expiry.next_ns.unwrap_or(u64::MAX) }
+    }
+
+    /// Makes frames of what waits, and hands them to the home.
+    pub(crate) fn send(&mut self, home: Home, now_ns: u64) {
+        for (face, outgoing) in self.0.drain(..) {
+            send_one(home, face, outgoing, now_ns);
+        }
+    }
+}
+
+pub(crate) struct Collect<'a> {
+    queue: &'a mut Vec<(FaceId, Outgoing<Skb>)>,
+    home: Home,
+}
+
+impl Output<Skb> for Collect<'_> {
+    fn send(&mut self, face: FaceId, packet: Outgoing<Skb>) {
+        if self.queue.len() < OUT_MAX { self.queue.push((face, packet)) } else { self.home.count_out_full() }
+    }
+}
+
+#[inline(never)]
+fn send_one(home: Home, face: FaceId, outgoing: Outgoing<Skb>, now_ns: u64) {
+    // A face that has gone since takes nothing: the packet is dropped.
+    let Some(link) = home.link_of(face) else { return };
+    let packet = outgoing.packet.clone();
+    let hop_limit = outgoing.hop_limit.map(|(offset, value)| Patch { offset, value });
+    let outbound = Outbound { headers: outgoing.headers, packet: outgoing.packet, hop_limit };
+    // An MTU that is too small is counted by the link service.
+    let _ = link.lock().send(outbound, now_ns, &mut |frame| emit(home, face, &packet, &frame));
+}
+
+/// A frame is a header and a range of the packet, which goes along by reference.
+fn emit(home: Home, face: FaceId, packet: &Skb, frame: &Frame<Skb>) {
+    let [header, before, patched, after] = frame.slices();
+    let offset = before.as_ptr().addr().wrapping_sub(packet.as_ref().as_ptr().addr()) as u32;
+    let len = (before.len() + patched.len() + after.len()) as u32;
+    if u64::from(offset) + u64::from(len) > packet.as_ref().len() as u64 {
+        // Not of this packet: only reliability and probes of a path send such, and both are off.
+        return;
+    }
+    let patch = patched.first().map(|value| (before.len() as u32, *value));
+    home.emit(face, header, packet, Part { offset, len, patch });
+}

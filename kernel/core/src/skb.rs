@@ -1,0 +1,93 @@
+//! Packets as linear sk_buffs, held by reference.
+
+use core::ffi::c_void;
+
+use namely_forwarder::PacketBuf;
+
+unsafe extern "C" {
+    fn nk_skb_get(skb: *mut c_void);
+    fn nk_skb_put(skb: *mut c_void);
+    /// A new sk_buff with these octets and headroom for any device; null if there is no memory.
+    fn nk_skb_copy(octets: *const u8, len: usize) -> *mut c_void;
+    fn nk_skb_data(skb: *mut c_void) -> *const u8;
+    fn nk_skb_held(skb: *mut c_void) -> u32;
+}
+
+/// A part of a linear sk_buff; a clone is a reference. Invariant: `data` is the first of `len`
+/// octets of the sk_buff's linear data, of which this holds one reference, and nobody writes them.
+pub(crate) struct Skb {
+    skb: *mut c_void,
+    data: *const u8,
+    len: u32,
+}
+
+// SAFETY: references of an sk_buff are counted atomically, and any processor may put one.
+unsafe impl Send for Skb {}
+// SAFETY: what is reached through a shared `Skb` is only read.
+unsafe impl Sync for Skb {}
+
+impl Skb {
+    /// # Safety
+    ///
+    /// `skb` is linear, `len` octets from its data on are its packet, nobody writes them from now
+    /// on, and one reference is given away.
+    pub(crate) unsafe fn from_raw(skb: *mut c_void, len: u32) -> Self {
+        // SAFETY: `skb` is good.
+        Skb { skb, data: unsafe { nk_skb_data(skb) }, len }
+    }
+
+    /// A part of it, which keeps all of it; `None` if it does not lie within.
+    pub(crate) fn part(&self, offset: usize, len: usize) -> Option<Self> {
+        let part = self.as_ref().get(offset..offset.checked_add(len)?)?;
+        let (data, len) = (part.as_ptr(), part.len() as u32);
+        // SAFETY: this holds a reference, so there is one to add to; the part is of its octets.
+        unsafe { nk_skb_get(self.skb) };
+        Some(Skb { skb: self.skb, data, len })
+    }
+
+    /// The sk_buff, and where in its data this begins.
+    pub(crate) fn place(&self) -> (*mut c_void, u32) {
+        // SAFETY: the reference that this holds keeps the sk_buff.
+        let start = unsafe { nk_skb_data(self.skb) };
+        (self.skb, self.data.addr().wrapping_sub(start.addr()) as u32)
+    }
+}
+
+impl Clone for Skb {
+    fn clone(&self) -> Self {
+        // SAFETY: this holds a reference, so there is one to add to.
+        unsafe { nk_skb_get(self.skb) };
+        Skb { skb: self.skb, data: self.data, len: self.len }
+    }
+}
+
+impl Drop for Skb {
+    fn drop(&mut self) {
+        // SAFETY: this holds a reference and gives it back once.
+        unsafe { nk_skb_put(self.skb) };
+    }
+}
+
+impl AsRef<[u8]> for Skb {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the invariant: `len` octets from `data` on are kept by the reference, and nobody
+        // writes them.
+        unsafe { core::slice::from_raw_parts(self.data, self.len as usize) }
+    }
+}
+
+impl PacketBuf for Skb {
+    fn copy_from(octets: &[u8]) -> Option<Self> {
+        let len = u32::try_from(octets.len()).ok()?;
+        // SAFETY: reads so many octets.
+        let skb = unsafe { nk_skb_copy(octets.as_ptr(), octets.len()) };
+        // SAFETY: a new sk_buff, linear, with these octets, whose only reference is this one.
+        (!skb.is_null()).then(|| unsafe { Skb::from_raw(skb, len) })
+    }
+
+    fn octets_held(&self) -> usize {
+        // SAFETY: the reference that this holds keeps the sk_buff.
+        unsafe { nk_skb_held(self.skb) as usize }
+    }
+}

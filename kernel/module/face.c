@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Faces: sockets above, devices with their stations and groups below; packets in and out. */
+#include <linux/jhash.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include "nnet.h"
+
+struct nnet_cpu __percpu *nnet_cpus;
+
+/* Room before a packet that is made here: a device's header, and NDNLPv2's fields. */
+#define NNET_HEADROOM (LL_MAX_HEADER + 192)
+
+/* Where a buffer goes, while it waits for the door to close. */
+static struct nnet_face **face_of(struct sk_buff *skb)
+{
+	return (struct nnet_face **)skb->cb;
+}
+
+/* ---- the tables ---- */
+
+static u32 lower_key(const struct net_device *dev, const u8 *address)
+{
+	return jhash(address, ETH_ALEN, (u32)(unsigned long)dev ^ (u32)dev->ifindex);
+}
+
+/* Under RCU, or with the lock. */
+static struct nnet_face *lower_find(struct nnet *nn, const struct net_device *dev, const u8 *address)
+{
+	struct nnet_face *face;
+
+	hash_for_each_possible_rcu(nn->lower, face, lower, lower_key(dev, address),
+				   lockdep_is_held(&nn->lock))
+		if (face->dev == dev && ether_addr_equal(face->address, address))
+			return face;
+	return NULL;
+}
+
+static void face_free(struct rcu_head *rcu)
+{
+	struct nnet_face *face = container_of(rcu, struct nnet_face, rcu);
+	struct nn_call call = { .op = NN_FREE_LINK, .link = face->link };
+
+	/* Of a stopped instance, links are lost as well. */
+	if (face->link)
+		nnet_call(face->nn, &call);
+	kfree(face);
+}
+
+static struct nnet_face *face_new(struct nnet *nn, enum nnet_kind kind, u32 mtu)
+{
+	struct nn_call link = { .op = NN_MAKE_LINK, .value = mtu, .now_ns = get_random_u64() };
+	struct nn_call call = { .op = NN_FACE_REGISTER, .value = kind };
+	struct nnet_face *face;
+	s64 err;
+
+	lockdep_assert_held(&nn->lock);
+	err = nnet_need_instance(nn);
+	if (err)
+		return ERR_PTR(err);
+	face = kzalloc(sizeof(*face), GFP_KERNEL_ACCOUNT);
+	if (!face)
+		return ERR_PTR(-ENOMEM);
+	face->nn = nn;
+	face->kind = kind;
+	link.instance = nn->instance;
+	err = nnet_call_calm(nn, &link);
+	if (!err && link.answer < 0)
+		err = link.answer;
+	if (err)
+		goto face;
+	face->link = link.link;
+	err = nnet_ask(nn, &call);
+	if (err < 0)
+		goto link;
+	face->id = err;
+	return face;
+
+link:
+	link.op = NN_FREE_LINK;
+	nnet_call_calm(nn, &link);
+face:
+	kfree(face);
+	return ERR_PTR(err);
+}
+
+/* Makes a face known; from here on packets reach it. */
+static struct nnet_face *face_enter(struct nnet_face *face)
+{
+	int err = xa_err(xa_store(&face->nn->faces, face->id, face, GFP_KERNEL_ACCOUNT));
+
+	if (!err)
+		return face;
+	nnet_face_del(face);
+	return ERR_PTR(err);
+}
+
+struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk)
+{
+	struct nnet_face *face;
+
+	mutex_lock(&nn->lock);
+	face = face_new(nn, NNET_KIND_SOCKET, 0);
+	if (!IS_ERR(face)) {
+		face->sk = sk;
+		face = face_enter(face);
+	}
+	mutex_unlock(&nn->lock);
+	return face;
+}
+
+struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, const u8 *address)
+{
+	enum nnet_kind kind = is_multicast_ether_addr(address) ? NNET_KIND_GROUP : NNET_KIND_STATION;
+	struct nnet_face *face;
+
+	ASSERT_RTNL();
+	if (dev->reg_state != NETREG_REGISTERED || dev->addr_len != ETH_ALEN)
+		return ERR_PTR(-ENODEV);
+	mutex_lock(&nn->lock);
+	face = ERR_PTR(-EEXIST);
+	if (lower_find(nn, dev, address))
+		goto out;
+	face = face_new(nn, kind, dev->mtu);
+	if (IS_ERR(face))
+		goto out;
+	ether_addr_copy(face->address, address);
+	face->dev = dev;
+	netdev_hold(dev, &face->tracker, GFP_KERNEL);
+	hash_add_rcu(nn->lower, &face->lower, lower_key(dev, address));
+	if (kind == NNET_KIND_GROUP)
+		dev_mc_add(dev, address);
+	face = face_enter(face);
+out:
+	mutex_unlock(&nn->lock);
+	return face;
+}
+
+void nnet_face_del(struct nnet_face *face)
+{
+	struct nn_call call = { .op = NN_FACE_RELEASE, .face = face->id };
+	struct nnet *nn = face->nn;
+
+	lockdep_assert_held(&nn->lock);
+	xa_erase(&nn->faces, face->id);
+	if (face->dev) {
+		hash_del_rcu(&face->lower);
+		if (face->kind == NNET_KIND_GROUP)
+			dev_mc_del(face->dev, face->address);
+		/* Who sends on it at this moment does so under RCU, for which a device waits. */
+		netdev_put(face->dev, &face->tracker);
+	}
+	nnet_call(nn, &call);
+	nnet_due(nn, 0);	/* what it leaves in tables is swept in turns */
+	call_rcu(&face->rcu, face_free);
+}
+
+/* ---- out: called by the core, with the door open ---- */
+
+const struct nn_link *nk_link_of(struct nnet *nn, u64 id);
+void nk_emit(struct nnet *nn, u64 id, const struct nn_emitted *out);
+void nk_out_full(struct nnet *nn);
+bool nk_row(struct nnet *nn, const struct nn_row *row);
+void nk_skb_get(struct sk_buff *skb);
+void nk_skb_put(struct sk_buff *skb);
+struct sk_buff *nk_skb_copy(const u8 *octets, size_t len);
+const u8 *nk_skb_data(const struct sk_buff *skb);
+u32 nk_skb_held(const struct sk_buff *skb);
+
+void nk_skb_get(struct sk_buff *skb)
+{
+	skb_get(skb);
+}
+
+void nk_skb_put(struct sk_buff *skb)
+{
+	consume_skb(skb);
+}
+
+/*
+ * Tables keep a buffer for its packet and never for what is before it: so the first who sends it
+ * may write headers there, without a copy. This is said as a TCP's write queue says it.
+ */
+static void keep_payload_only(struct sk_buff *skb)
+{
+	if (skb->nohdr)
+		return;
+	skb->nohdr = 1;
+	skb->cloned = 1;
+	atomic_add(1 << SKB_DATAREF_SHIFT, &skb_shinfo(skb)->dataref);
+}
+
+static struct sk_buff *copy_of(const u8 *octets, size_t len)
+{
+	struct sk_buff *skb = alloc_skb(NNET_HEADROOM + len, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, NNET_HEADROOM);
+	skb_put_data(skb, octets, len);
+	return skb;
+}
+
+struct sk_buff *nk_skb_copy(const u8 *octets, size_t len)
+{
+	struct sk_buff *skb = copy_of(octets, len);
+
+	if (skb)
+		keep_payload_only(skb);
+	return skb;
+}
+
+const u8 *nk_skb_data(const struct sk_buff *skb)
+{
+	return skb->data;
+}
+
+u32 nk_skb_held(const struct sk_buff *skb)
+{
+	return skb->truesize;
+}
+
+void nk_out_full(struct nnet *nn)
+{
+	nnet_count(nn, NNET_OUT_FULL);
+}
+
+bool nk_row(struct nnet *nn, const struct nn_row *row)
+{
+	return nn->row(nn->row_into, row);
+}
+
+const struct nn_link *nk_link_of(struct nnet *nn, u64 id)
+{
+	struct nnet_face *face = xa_load(&nn->faces, id);
+
+	if (!face)
+		nnet_count(nn, NNET_NO_FACE);
+	return face ? face->link : NULL;
+}
+
+/* A buffer with the range of a packet, and whether it may be written before that. */
+static struct sk_buff *range_of(struct nnet *nn, const struct nn_emitted *out)
+{
+	struct sk_buff *skb;
+
+	if (out->patch_at >= 0) {	/* HopLimit of an Interest, which is small */
+		nnet_count(nn, NNET_OCTET_PATCHED);
+		skb = copy_of(out->skb->data + out->offset, out->len);
+		if (skb)
+			skb->data[out->patch_at] = out->patch_value;
+		return skb;
+	}
+	if (out->within) {		/* a later fragment: what is before it is the packet */
+		nnet_count(nn, NNET_FRAGMENT_COPIED);
+		return copy_of(out->skb->data + out->offset, out->len);
+	}
+	skb = skb_clone(out->skb, GFP_ATOMIC | __GFP_NOWARN);
+	if (skb) {
+		__skb_pull(skb, out->offset);
+		__skb_trim(skb, out->len);
+	}
+	return skb;
+}
+
+void nk_emit(struct nnet *nn, u64 id, const struct nn_emitted *out)
+{
+	struct nnet_face *face = xa_load(&nn->faces, id);
+	struct sk_buff *skb;
+	u32 room = out->header_len;
+
+	if (!face) {
+		nnet_count(nn, NNET_NO_FACE);
+		return;
+	}
+	skb = range_of(nn, out);
+	if (!skb)
+		goto no_memory;
+	if (face->dev)
+		room += LL_RESERVED_SPACE(face->dev);
+	if (room && (skb_header_cloned(skb) || skb_headroom(skb) < room)) {
+		nnet_count(nn, NNET_HEAD_COPIED);
+		if (skb_cow_head(skb, room)) {
+			kfree_skb(skb);
+			goto no_memory;
+		}
+	}
+	if (out->header_len)
+		memcpy(skb_push(skb, out->header_len), out->header, out->header_len);
+	*face_of(skb) = face;
+	__skb_queue_tail(&this_cpu_ptr(nnet_cpus)->out, skb);
+	return;
+
+no_memory:
+	nnet_count(nn, NNET_NO_MEMORY);
+}
+
+/* ---- out: with the door closed ---- */
+
+static void transmit(struct nnet_face *face, struct sk_buff *skb)
+{
+	struct net_device *dev = face->dev;
+
+	if (!netif_running(dev) || !netif_carrier_ok(dev)) {
+		nnet_count(face->nn, NNET_DEVICE_DOWN);
+		kfree_skb(skb);
+		return;
+	}
+	skb->dev = dev;
+	skb->protocol = htons(ETH_P_NDN);
+	skb->pkt_type = PACKET_OUTGOING;
+	skb->ip_summed = CHECKSUM_NONE;
+	skb_reset_network_header(skb);
+	memset(skb->cb, 0, sizeof(skb->cb));
+	if (dev_hard_header(skb, dev, ETH_P_NDN, face->address, dev->dev_addr, skb->len) < 0) {
+		nnet_count(face->nn, NNET_DEVICE_REFUSED);
+		kfree_skb(skb);
+		return;
+	}
+	if (dev_queue_xmit(skb) != NET_XMIT_SUCCESS)
+		nnet_count(face->nn, NNET_DEVICE_REFUSED);
+}
+
+static void deliver(struct nnet_face *face, struct sk_buff *skb)
+{
+	if (sock_queue_rcv_skb(face->sk, skb)) {
+		nnet_count(face->nn, NNET_SOCKET_FULL);
+		kfree_skb(skb);
+	}
+}
+
+/* Bottom halves are off, and RCU's read lock is held since before the door opened. */
+static void send_out(struct nnet_cpu *cpu)
+{
+	struct sk_buff_head out;
+	struct sk_buff *skb;
+
+	/* A device may bring a packet in at once: it finds the queue empty. */
+	__skb_queue_head_init(&out);
+	skb_queue_splice_init(&cpu->out, &out);
+	while ((skb = __skb_dequeue(&out))) {
+		struct nnet_face *face = *face_of(skb);
+
+		atomic64_inc(&face->out);
+		if (face->dev)
+			transmit(face, skb);
+		else
+			deliver(face, skb);
+	}
+}
+
+/* ---- in ---- */
+
+/* Makes a buffer what tables may keep; false if it is gone. */
+static bool make_ours(struct nnet *nn, struct sk_buff *skb)
+{
+	if (skb_is_nonlinear(skb)) {
+		nnet_count(nn, NNET_LINEARIZED);
+		if (skb_linearize(skb)) {
+			nnet_count(nn, NNET_NO_MEMORY);
+			kfree_skb(skb);
+			return false;
+		}
+	}
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	skb_ext_reset(skb);
+	nf_reset_ct(skb);
+	skb->dev = NULL;
+	keep_payload_only(skb);
+	return true;
+}
+
+/* What was collected goes through the door. As send_out. */
+static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
+{
+	struct nn_call call = { .op = NN_PACKETS, .arrived = cpu->arrived, .count = count };
+	int err = nnet_call(nn, &call);
+	u32 i;
+
+	if (err) {
+		if (err == -ESHUTDOWN)	/* the core has taken nothing */
+			for (i = 0; i < count; i++)
+				kfree_skb(cpu->arrived[i].skb);
+		__skb_queue_purge(&cpu->out);
+		return err;
+	}
+	nnet_due(nn, call.answer);
+	send_out(cpu);
+	return 0;
+}
+
+static void collect(struct nnet_cpu *cpu, u32 n, struct nnet_face *face, struct sk_buff *skb,
+		    const u8 *from)
+{
+	struct nn_arrived *arrived = &cpu->arrived[n];
+
+	atomic64_inc(&face->in);
+	arrived->skb = skb;
+	arrived->link = face->link;
+	arrived->face = face->id;
+	arrived->len = skb->len;
+	ether_addr_copy(arrived->from, from);
+}
+
+int nnet_send(struct nnet_face *face, struct sk_buff *skb)
+{
+	static const u8 nobody[ETH_ALEN] __aligned(2) = {};
+	struct nnet *nn = face->nn;
+	struct nnet_cpu *cpu;
+	int err = -ENOBUFS;
+
+	rcu_read_lock();
+	local_bh_disable();
+	cpu = this_cpu_ptr(nnet_cpus);
+	nnet_count(nn, NNET_IN_TASK);
+	if (make_ours(nn, skb)) {
+		collect(cpu, 0, face, skb, nobody);
+		err = process(nn, cpu, 1);
+	}
+	local_bh_enable();
+	rcu_read_unlock();
+	return err;
+}
+
+/* The face that a frame is for: that of its sender, or the group's. */
+static struct nnet_face *face_for(struct nnet *nn, struct sk_buff *skb)
+{
+	const struct ethhdr *eth = eth_hdr(skb);
+	struct nnet_face *face;
+
+	if (skb->pkt_type != PACKET_HOST && skb->pkt_type != PACKET_MULTICAST)
+		return NULL;
+	if (skb->pkt_type == PACKET_MULTICAST)
+		face = lower_find(nn, skb->dev, eth->h_dest);
+	else
+		face = lower_find(nn, skb->dev, eth->h_source);
+	if (!face)
+		nnet_count(nn, NNET_NO_NEIGHBOR);
+	return face;
+}
+
+/* Whether nobody in this namespace uses named data: then a frame costs nothing. */
+static bool is_unused(const struct nnet *nn)
+{
+	return !smp_load_acquire(&nn->instance) || READ_ONCE(nn->stopped);
+}
+
+/* Takes a frame in; true if it was collected as the n-th. */
+static bool take_frame(struct nnet *nn, struct nnet_cpu *cpu, u32 n, struct sk_buff *skb)
+{
+	u8 from[ETH_ALEN] __aligned(2);
+	struct nnet_face *face;
+
+	if (is_unused(nn))
+		goto drop;
+	face = face_for(nn, skb);
+	if (!face)
+		goto drop;
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (!skb)
+		return false;
+	ether_addr_copy(from, eth_hdr(skb)->h_source);
+	if (!make_ours(nn, skb))
+		return false;
+	nnet_count(nn, NNET_IN_SOFTIRQ);
+	collect(cpu, n, face, skb, from);
+	return true;
+
+drop:
+	kfree_skb(skb);
+	return false;
+}
+
+static int frame_in(struct sk_buff *skb, struct net_device *dev, struct packet_type *type,
+		    struct net_device *orig)
+{
+	struct nnet *nn = nnet_of(dev_net(skb->dev));
+	struct nnet_cpu *cpu;
+
+	/* A device may call from a task, too. */
+	local_bh_disable();
+	cpu = this_cpu_ptr(nnet_cpus);
+	if (take_frame(nn, cpu, 0, skb))
+		process(nn, cpu, 1);
+	local_bh_enable();
+	return NET_RX_SUCCESS;
+}
+
+static void frames_in(struct list_head *frames, struct packet_type *type, struct net_device *orig)
+{
+	struct nnet_cpu *cpu;
+	struct nnet *nn = NULL;
+	struct sk_buff *skb, *next;
+	u32 count = 0;
+
+	local_bh_disable();
+	cpu = this_cpu_ptr(nnet_cpus);
+	list_for_each_entry_safe(skb, next, frames, list) {
+		struct nnet *of = nnet_of(dev_net(skb->dev));
+
+		skb_list_del_init(skb);
+		if (count && (of != nn || count == ARRAY_SIZE(cpu->arrived))) {
+			process(nn, cpu, count);
+			count = 0;
+		}
+		nn = of;
+		count += take_frame(nn, cpu, count, skb);
+	}
+	if (count)
+		process(nn, cpu, count);
+	local_bh_enable();
+}
+
+static struct packet_type frame_type __read_mostly = {
+	.type = cpu_to_be16(ETH_P_NDN),
+	.func = frame_in,
+	.list_func = frames_in,
+};
+
+/* ---- devices ---- */
+
+static int device_event(struct notifier_block *block, unsigned long event, void *info)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(info);
+	struct nnet *nn = nnet_of(dev_net(dev));
+	struct nnet_face *face;
+	unsigned long id;
+
+	if (event != NETDEV_UNREGISTER && event != NETDEV_CHANGEMTU)
+		return NOTIFY_DONE;
+	mutex_lock(&nn->lock);
+	xa_for_each(&nn->faces, id, face) {
+		struct nn_call mtu = { .op = NN_LINK_MTU, .link = face->link, .value = dev->mtu };
+
+		if (face->dev != dev)
+			continue;
+		if (event == NETDEV_UNREGISTER)
+			nnet_face_del(face);
+		else
+			nnet_call(nn, &mtu);
+	}
+	mutex_unlock(&nn->lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block device_events = { .notifier_call = device_event };
+
+/* ---- begin and end ---- */
+
+int nnet_face_init(void)
+{
+	int err = register_netdevice_notifier(&device_events);
+
+	if (!err)
+		dev_add_pack(&frame_type);
+	return err;
+}
+
+/* The notifier goes before the namespaces: it tells once more of every device, as if it went. */
+void nnet_face_exit(void)
+{
+	dev_remove_pack(&frame_type);
+	unregister_netdevice_notifier(&device_events);
+}
+
+int nnet_cpus_init(void)
+{
+	int cpu, err;
+
+	nnet_cpus = alloc_percpu(struct nnet_cpu);
+	if (!nnet_cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct nn_call call = { .op = NN_MAKE_WORKSPACE };
+
+		__skb_queue_head_init(&per_cpu_ptr(nnet_cpus, cpu)->out);
+		err = nnet_call_calm(NULL, &call);
+		if (!err)
+			err = call.answer;
+		if (err)
+			return err;
+		per_cpu_ptr(nnet_cpus, cpu)->workspace = call.workspace;
+	}
+	return 0;
+}
+
+void nnet_cpus_exit(void)
+{
+	int cpu;
+
+	if (!nnet_cpus)
+		return;
+	for_each_possible_cpu(cpu) {
+		struct nn_call call = {
+			.op = NN_FREE_WORKSPACE, .workspace = per_cpu_ptr(nnet_cpus, cpu)->workspace,
+		};
+
+		if (call.workspace)
+			nnet_call_calm(NULL, &call);
+	}
+	free_percpu(nnet_cpus);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Generic netlink: faces of devices, routes, strategies, the content store; and their listings. */
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+#include <net/genetlink.h>
+#include "nnet.h"
+
+static struct genl_family nnet_genl;
+
+/* NDN's group address on Ethernet. */
+static const u8 group_address[ETH_ALEN] __aligned(2) = { 0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa };
+
+static const struct nla_policy nnet_policy[NNET_A_MAX + 1] = {
+	[NNET_A_FACE] = { .type = NLA_U64 },
+	[NNET_A_IFINDEX] = { .type = NLA_U32 },
+	[NNET_A_ADDRESS] = NLA_POLICY_EXACT_LEN(ETH_ALEN),
+	[NNET_A_NAME] = { .type = NLA_BINARY, .len = NNET_PREFIX_MAX },
+	[NNET_A_STRATEGY] = { .type = NLA_BINARY, .len = 512 },
+	[NNET_A_COST] = { .type = NLA_U64 },
+	[NNET_A_COUNT] = { .type = NLA_U64 },
+};
+
+static struct nnet *nnet_of_info(struct genl_info *info)
+{
+	return nnet_of(genl_info_net(info));
+}
+
+static bool has(struct genl_info *info, enum nnet_attr attr)
+{
+	if (info->attrs[attr])
+		return true;
+	NL_SET_ERR_MSG(info->extack, "an attribute is missing: see uapi/nnet.h");
+	return false;
+}
+
+/* A name; none is the empty one. */
+static void set_name(struct nn_call *call, const struct nlattr *attr)
+{
+	call->name_len = nla_len(attr);
+	call->name = call->name_len ? nla_data(attr) : NULL;
+}
+
+/* Answers one number. */
+static int reply(struct genl_info *info, u8 cmd, enum nnet_attr attr, u64 value)
+{
+	struct sk_buff *msg = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	void *header;
+
+	if (!msg)
+		return -ENOMEM;
+	header = genlmsg_put_reply(msg, info, &nnet_genl, 0, cmd);
+	if (!header || nla_put_u64_64bit(msg, attr, value, NNET_A_PAD)) {
+		nlmsg_free(msg);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(msg, header);
+	return genlmsg_reply(msg, info);
+}
+
+/* Asks an instance, which is made if there is none yet. */
+static s64 ask(struct nnet *nn, struct nn_call *call)
+{
+	int err;
+
+	mutex_lock(&nn->lock);
+	err = nnet_need_instance(nn);
+	mutex_unlock(&nn->lock);
+	return err ? err : nnet_ask(nn, call);
+}
+
+static int ask_without_reply(struct nnet *nn, struct nn_call *call)
+{
+	s64 answer = ask(nn, call);
+
+	return answer < 0 ? answer : 0;
+}
+
+/* ---- faces ---- */
+
+static int face_new(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *address = info->attrs[NNET_A_ADDRESS];
+	struct nnet_face *face = ERR_PTR(-ENODEV);
+	struct net_device *dev;
+	u64 id = 0;
+
+	if (!has(info, NNET_A_IFINDEX))
+		return -EINVAL;
+	rtnl_lock();
+	dev = __dev_get_by_index(genl_info_net(info), nla_get_u32(info->attrs[NNET_A_IFINDEX]));
+	if (dev)
+		face = nnet_face_of_device(nnet_of_info(info), dev,
+					   address ? nla_data(address) : group_address);
+	if (!IS_ERR(face))
+		id = face->id;
+	rtnl_unlock();
+	return IS_ERR(face) ? PTR_ERR(face) : reply(info, NNET_CMD_FACE_NEW, NNET_A_FACE, id);
+}
+
+static int face_del(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nnet *nn = nnet_of_info(info);
+	struct nnet_face *face;
+	int err = -ENOENT;
+
+	if (!has(info, NNET_A_FACE))
+		return -EINVAL;
+	rtnl_lock();
+	mutex_lock(&nn->lock);
+	face = xa_load(&nn->faces, nla_get_u64(info->attrs[NNET_A_FACE]));
+	if (nla_get_u64(info->attrs[NNET_A_FACE]) == NNET_FACE_LOCAL || (face && !face->dev))
+		err = -EBUSY;	/* permanent, or its socket's */
+	else if (face) {
+		nnet_face_del(face);
+		err = 0;
+	}
+	mutex_unlock(&nn->lock);
+	rtnl_unlock();
+	return err;
+}
+
+static int put_face(struct sk_buff *msg, const struct nnet_face *face)
+{
+	if (nla_put_u64_64bit(msg, NNET_A_FACE, face->id, NNET_A_PAD) ||
+	    nla_put_u32(msg, NNET_A_KIND, face->kind) ||
+	    nla_put_u64_64bit(msg, NNET_A_IN, atomic64_read(&face->in), NNET_A_PAD) ||
+	    nla_put_u64_64bit(msg, NNET_A_OUT, atomic64_read(&face->out), NNET_A_PAD))
+		return -EMSGSIZE;
+	if (face->dev && (nla_put_u32(msg, NNET_A_IFINDEX, face->dev->ifindex) ||
+			  nla_put(msg, NNET_A_ADDRESS, ETH_ALEN, face->address)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int face_get(struct sk_buff *msg, struct netlink_callback *cb)
+{
+	struct nnet *nn = nnet_of(sock_net(msg->sk));
+	unsigned long id = cb->args[0];
+	struct nnet_face *face;
+
+	mutex_lock(&nn->lock);
+	xa_for_each_start(&nn->faces, id, face, cb->args[0]) {
+		void *header = genlmsg_put(msg, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+					   &nnet_genl, NLM_F_MULTI, NNET_CMD_FACE_GET);
+
+		if (!header)
+			break;
+		if (put_face(msg, face)) {
+			genlmsg_cancel(msg, header);
+			break;
+		}
+		genlmsg_end(msg, header);
+		cb->args[0] = id + 1;
+	}
+	mutex_unlock(&nn->lock);
+	return msg->len;
+}
+
+/* ---- routes, strategies, the content store ---- */
+
+static int route(struct genl_info *info, enum nn_op op)
+{
+	struct nn_call call = { .op = op };
+
+	if (!has(info, NNET_A_NAME) || !has(info, NNET_A_FACE))
+		return -EINVAL;
+	set_name(&call, info->attrs[NNET_A_NAME]);
+	call.face = nla_get_u64(info->attrs[NNET_A_FACE]);
+	if (info->attrs[NNET_A_COST])
+		call.value = nla_get_u64(info->attrs[NNET_A_COST]);
+	return ask_without_reply(nnet_of_info(info), &call);
+}
+
+static int route_new(struct sk_buff *skb, struct genl_info *info)
+{
+	return route(info, NN_ROUTE_ADD);
+}
+
+static int route_del(struct sk_buff *skb, struct genl_info *info)
+{
+	return route(info, NN_ROUTE_REMOVE);
+}
+
+static int strategy_new(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nn_call call = { .op = NN_STRATEGY_SET };
+
+	if (!has(info, NNET_A_NAME) || !has(info, NNET_A_STRATEGY))
+		return -EINVAL;
+	set_name(&call, info->attrs[NNET_A_NAME]);
+	call.more = nla_data(info->attrs[NNET_A_STRATEGY]);
+	call.more_len = nla_len(info->attrs[NNET_A_STRATEGY]);
+	return ask_without_reply(nnet_of_info(info), &call);
+}
+
+static int strategy_del(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nn_call call = { .op = NN_STRATEGY_UNSET };
+
+	if (!has(info, NNET_A_NAME))
+		return -EINVAL;
+	set_name(&call, info->attrs[NNET_A_NAME]);
+	return ask_without_reply(nnet_of_info(info), &call);
+}
+
+static int cs_set(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nn_call call = { .op = NN_CS_LIMIT };
+	s64 answer;
+
+	if (!has(info, NNET_A_COUNT))
+		return -EINVAL;
+	call.value = nla_get_u64(info->attrs[NNET_A_COUNT]);
+	answer = ask(nnet_of_info(info), &call);
+	while (answer >= 0) {	/* what is beyond it leaves in turns */
+		struct nn_call shrink = { .op = NN_CS_SHRINK };
+
+		answer = nnet_ask(nnet_of_info(info), &shrink);
+		if (answer <= 0)
+			break;
+		cond_resched();
+	}
+	return answer;
+}
+
+static int cs_erase(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nn_call call = { .op = NN_CS_ERASE, .value = 1024 };
+	s64 answer;
+
+	if (!has(info, NNET_A_NAME))
+		return -EINVAL;
+	set_name(&call, info->attrs[NNET_A_NAME]);
+	if (info->attrs[NNET_A_COUNT])	/* bottom halves are off for so many */
+		call.value = min_t(u64, call.value, nla_get_u64(info->attrs[NNET_A_COUNT]));
+	answer = ask(nnet_of_info(info), &call);
+	return answer < 0 ? answer : reply(info, NNET_CMD_CS_ERASE, NNET_A_COUNT, answer);
+}
+
+static int plant_panic(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nn_call call = { .op = NN_PANIC };
+
+	if (!nnet_planted)
+		return -EOPNOTSUPP;
+	if (info->attrs[NNET_A_COUNT])
+		call.value = nla_get_u64(info->attrs[NNET_A_COUNT]);
+	return ask_without_reply(nnet_of_info(info), &call);
+}
+
+/* ---- listings ---- */
+
+struct listing {
+	struct sk_buff *msg;
+	struct netlink_callback *cb;
+	u8 cmd;
+};
+
+/* A row in a message of its own; false if it does not fit any more. */
+static bool put_row(void *into, const struct nn_row *row)
+{
+	struct listing *list = into;
+	void *header = genlmsg_put(list->msg, NETLINK_CB(list->cb->skb).portid,
+				   list->cb->nlh->nlmsg_seq, &nnet_genl, NLM_F_MULTI, list->cmd);
+	bool is_strategy = list->cmd == NNET_CMD_STRATEGY_GET;
+
+	if (!header)
+		return false;
+	if (nla_put(list->msg, NNET_A_NAME, row->name_len, row->name))
+		goto full;
+	if (is_strategy && nla_put(list->msg, NNET_A_STRATEGY, row->more_len, row->more))
+		goto full;
+	if (!is_strategy && nla_put_u64_64bit(list->msg, NNET_A_FACE, row->face, NNET_A_PAD))
+		goto full;
+	if (list->cmd == NNET_CMD_ROUTE_GET &&
+	    nla_put_u64_64bit(list->msg, NNET_A_COST, row->value, NNET_A_PAD))
+		goto full;
+	genlmsg_end(list->msg, header);
+	return true;
+
+full:
+	genlmsg_cancel(list->msg, header);
+	return false;
+}
+
+static int list_rows(struct sk_buff *msg, struct netlink_callback *cb, enum nn_table table, u8 cmd)
+{
+	struct listing list = { .msg = msg, .cb = cb, .cmd = cmd };
+	u64 cursor = cb->args[0];
+	int err = 0;
+
+	/* A bounded part of the table may have no row. */
+	while (!err && !msg->len && cursor != NN_ROWS_END)
+		err = nnet_rows(nnet_of(sock_net(msg->sk)), table, &cursor, put_row, &list);
+	cb->args[0] = cursor;
+	return err ? err : msg->len;
+}
+
+static int route_get(struct sk_buff *msg, struct netlink_callback *cb)
+{
+	return list_rows(msg, cb, NN_FIB, NNET_CMD_ROUTE_GET);
+}
+
+static int strategy_get(struct sk_buff *msg, struct netlink_callback *cb)
+{
+	return list_rows(msg, cb, NN_STRATEGIES, NNET_CMD_STRATEGY_GET);
+}
+
+static int binding_get(struct sk_buff *msg, struct netlink_callback *cb)
+{
+	return list_rows(msg, cb, NN_BINDINGS, NNET_CMD_BINDING_GET);
+}
+
+/* ---- the family ---- */
+
+#define WRITES(command, function) \
+	{ .cmd = command, .doit = function, .flags = GENL_UNS_ADMIN_PERM }
+#define LISTS(command, function) { .cmd = command, .dumpit = function }
+
+static const struct genl_small_ops nnet_ops[] = {
+	WRITES(NNET_CMD_FACE_NEW, face_new),
+	WRITES(NNET_CMD_FACE_DEL, face_del),
+	LISTS(NNET_CMD_FACE_GET, face_get),
+	WRITES(NNET_CMD_ROUTE_NEW, route_new),
+	WRITES(NNET_CMD_ROUTE_DEL, route_del),
+	LISTS(NNET_CMD_ROUTE_GET, route_get),
+	WRITES(NNET_CMD_STRATEGY_NEW, strategy_new),
+	WRITES(NNET_CMD_STRATEGY_DEL, strategy_del),
+	LISTS(NNET_CMD_STRATEGY_GET, strategy_get),
+	LISTS(NNET_CMD_BINDING_GET, binding_get),
+	WRITES(NNET_CMD_CS_SET, cs_set),
+	WRITES(NNET_CMD_CS_ERASE, cs_erase),
+	WRITES(NNET_CMD_PANIC, plant_panic),
+};
+
+static struct genl_family nnet_genl __ro_after_init = {
+	.name = NNET_GENL_NAME,
+	.version = NNET_VERSION,
+	.maxattr = NNET_A_MAX,
+	.policy = nnet_policy,
+	.netnsok = true,
+	.module = THIS_MODULE,
+	.small_ops = nnet_ops,
+	.n_small_ops = ARRAY_SIZE(nnet_ops),
+	.resv_start_op = NNET_CMD_MAX + 1,
+};
+
+int nnet_genl_init(void)
+{
+	return genl_register_family(&nnet_genl);
+}
+
+void nnet_genl_exit(void)
+{
+	genl_unregister_family(&nnet_genl);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What the files of the module share, and the door of the core (kernel/core/src/door.rs). */
+#ifndef NNET_H
+#define NNET_H
+
+#include <linux/etherdevice.h>
+#include <linux/hashtable.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/sock.h>
+#include "uapi/nnet.h"
+
+struct nnet;
+struct seq_file;
+
+/* ---- the core ---- */
+
+struct nn_instance;	/* the forwarder of a network namespace */
+struct nn_workspace;	/* what one processor works with */
+struct nn_link;		/* the link service of a face */
+
+enum nn_op {
+	NN_MAKE, NN_FREE, NN_MAKE_WORKSPACE, NN_FREE_WORKSPACE, NN_MAKE_LINK, NN_FREE_LINK,
+	NN_PACKETS, NN_EXPIRE, NN_FACE_REGISTER, NN_FACE_RELEASE, NN_ROUTE_ADD, NN_ROUTE_REMOVE,
+	NN_BIND, NN_STRATEGY_SET, NN_STRATEGY_UNSET, NN_CS_LIMIT, NN_CS_ERASE, NN_ROWS,
+	NN_LINK_ROWS, NN_LINK_TICK, NN_PANIC, NN_LINK_MTU,
+	NN_CS_SHRINK,
+};
+
+/* What NN_ROWS lists. */
+enum nn_table { NN_FIB, NN_STRATEGIES, NN_BINDINGS, NN_COUNTERS, NN_DROPS, NN_CS };
+#define NN_ROWS_END U64_MAX
+
+struct nn_limits {
+	u32 faces, pit_entries, cs_packets, fib_entries, bindings, strategies;
+	u64 cs_octets;
+};
+
+/* A frame or a packet; its reference is given away. */
+struct nn_arrived {
+	struct sk_buff *skb;
+	struct nn_link *link;
+	u64 face;
+	u32 len;
+	u8 from[ETH_ALEN];
+};
+
+struct nn_call {
+	u32 op, count;
+	struct nnet *home;
+	struct nn_instance *instance;
+	struct nn_workspace *workspace;
+	struct nn_link *link;
+	const struct nn_arrived *arrived;
+	const struct nn_limits *limits;
+	const u8 *name, *more;
+	u32 name_len, more_len;
+	u64 face, value, now_ns;
+	s64 answer;
+};
+
+/* A header and a range of an sk_buff, to be sent when the door has closed. */
+struct nn_emitted {
+	struct sk_buff *skb;
+	const u8 *header;
+	u32 offset, len, header_len;
+	s32 patch_at;
+	u8 patch_value, within;
+};
+
+struct nn_row {
+	const u8 *name, *more;
+	u32 name_len, more_len;
+	u64 face, value;
+};
+
+void nn_call(void *call);
+
+/* ---- the guard: guard.S, unwind.S, shim.c ---- */
+
+struct nk_guard {
+	unsigned long sp;	/* guard.S writes it: first */
+	struct nnet *nn;
+	struct nk_guard *outer;
+	struct task_struct *task;
+	struct list_head calm;
+};
+
+/* 0 if fn(arg) came back, 1 if it panicked. */
+int nk_guarded(void (*fn)(void *), void *arg, struct nk_guard *guard);
+void nk_unwind(struct nk_guard *guard);
+
+/* Passes the door with bottom halves off. -ESHUTDOWN: not entered, for the instance has stopped
+ * before; -EIO: it stopped by this. */
+int nnet_call(struct nnet *nn, struct nn_call *call);
+/* The same for NN_MAKE... and NN_FREE..., from a task that may wait. */
+int nnet_call_calm(struct nnet *nn, struct nn_call *call);
+/* The answer, or why there is none. */
+s64 nnet_ask(struct nnet *nn, struct nn_call *call);
+/* What the core has taken and not given back: 0 at the end, but for what stopped instances held. */
+long nnet_memory_octets(void);
+void nnet_memory_show(struct seq_file *seq);
+
+/* ---- a network namespace: main.c ---- */
+
+enum nnet_count {
+	NNET_LINEARIZED, NNET_HEAD_COPIED, NNET_FRAGMENT_COPIED, NNET_OCTET_PATCHED, NNET_SOCKET_FULL,
+	NNET_DEVICE_REFUSED, NNET_DEVICE_DOWN, NNET_OUT_FULL, NNET_NO_FACE, NNET_NO_MEMORY, NNET_NO_NEIGHBOR,
+	NNET_IN_SOFTIRQ, NNET_IN_TASK, NNET_COUNTS,
+};
+extern const char *const nnet_count_names[NNET_COUNTS];
+
+#define NNET_LOWER_BITS 8
+
+struct nnet {
+	struct net *net;
+	struct mutex lock;		/* makes the instance, adds and removes faces */
+	struct nn_instance *instance;	/* set once, by who holds the lock */
+	bool stopped;
+	char why[160];			/* it stopped */
+	struct xarray faces;		/* by id; read under RCU */
+	DECLARE_HASHTABLE(lower, NNET_LOWER_BITS);	/* by device and address; read under RCU */
+	u64 due_ns;			/* when the work is to run */
+	struct delayed_work work;
+	atomic64_t counts[NNET_COUNTS];
+	/* Who lists a table, while it does; under the lock. */
+	bool (*row)(void *into, const struct nn_row *row);
+	void *row_into;
+};
+
+extern unsigned int nnet_id;
+extern bool nnet_planted;
+
+static inline struct nnet *nnet_of(const struct net *net)
+{
+	return net_generic(net, nnet_id);
+}
+
+static inline void nnet_count(struct nnet *nn, enum nnet_count what)
+{
+	atomic64_inc(&nn->counts[what]);
+}
+
+/* The instance, made by who comes first. The lock is held. */
+int nnet_need_instance(struct nnet *nn);
+/* The work is to run by then. */
+void nnet_due(struct nnet *nn, u64 due_ns);
+/* Lists a table from *cursor on; the lock is not held. */
+int nnet_rows(struct nnet *nn, enum nn_table table, u64 *cursor,
+	      bool (*row)(void *into, const struct nn_row *row), void *into);
+
+/* ---- faces: face.c ---- */
+
+struct nnet_face {
+	u64 id;
+	struct nnet *nn;
+	enum nnet_kind kind;
+	u8 address[ETH_ALEN];
+	struct net_device *dev;
+	netdevice_tracker tracker;
+	struct sock *sk;
+	struct nn_link *link;
+	struct hlist_node lower;
+	struct rcu_head rcu;
+	atomic64_t in, out;
+};
+
+struct nnet_cpu {
+	struct nn_workspace *workspace;
+	struct sk_buff_head out;
+	struct nn_arrived arrived[64];
+};
+extern struct nnet_cpu __percpu *nnet_cpus;
+
+/* A face of a socket; the lock is not held. */
+struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk);
+/* A face of a device; RTNL is held, the lock is not. */
+struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, const u8 *address);
+/* Takes a face away; the lock is held, and RTNL for one of a device. Waits for nobody. */
+void nnet_face_del(struct nnet_face *face);
+/* A packet of a socket, in its sender's task. */
+int nnet_send(struct nnet_face *face, struct sk_buff *skb);
+
+int nnet_face_init(void);
+void nnet_face_exit(void);
+int nnet_cpus_init(void);
+void nnet_cpus_exit(void);
+
+/* ---- the rest ---- */
+
+extern int nnet_family;
+int nnet_sock_init(void);
+void nnet_sock_exit(void);
+int nnet_genl_init(void);
+void nnet_genl_exit(void);
+int nnet_proc_init(struct nnet *nn);
+void nnet_proc_exit(struct nnet *nn);
+
+#endif

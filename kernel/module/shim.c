@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* What the core is given: the guard around its door, memory, waiting for locks, SHA-256. */
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <crypto/sha2.h>
+#include "nnet.h"
+
+/* ---- the door ---- */
+
+/* Of the innermost call with bottom halves off, on each processor. */
+static DEFINE_PER_CPU(struct nk_guard *, guard_here);
+/* Of calls from tasks that may wait, and so change the processor. */
+static LIST_HEAD(guards_calm);
+static DEFINE_SPINLOCK(guards_calm_lock);
+
+static struct nk_guard *guard_of_caller(void)
+{
+	struct nk_guard *guard, *found = NULL;
+
+	if (in_softirq())
+		return this_cpu_read(guard_here);
+	spin_lock_bh(&guards_calm_lock);
+	list_for_each_entry(guard, &guards_calm, calm)
+		if (guard->task == current)
+			found = guard;
+	spin_unlock_bh(&guards_calm_lock);
+	return found;
+}
+
+static void stopped(struct nnet *nn)
+{
+	if (!nn)
+		return;
+	WRITE_ONCE(nn->stopped, true);
+	pr_err("nnet: the forwarder of network namespace %u has stopped\n", nn->net->ns.inum);
+}
+
+int nnet_call(struct nnet *nn, struct nn_call *call)
+{
+	struct nk_guard guard = { .nn = nn };
+	int err = -ESHUTDOWN;
+
+	call->home = nn;
+	call->instance = nn->instance;
+	call->now_ns = ktime_get_ns();
+	local_bh_disable();
+	call->workspace = this_cpu_ptr(nnet_cpus)->workspace;
+	if (likely(nn->instance && !READ_ONCE(nn->stopped))) {
+		guard.outer = this_cpu_read(guard_here);
+		this_cpu_write(guard_here, &guard);
+		err = nk_guarded(nn_call, call, &guard) ? -EIO : 0;
+		this_cpu_write(guard_here, guard.outer);
+		if (unlikely(err))
+			stopped(nn);
+	}
+	local_bh_enable();
+	return err;
+}
+
+int nnet_call_calm(struct nnet *nn, struct nn_call *call)
+{
+	struct nk_guard guard = { .nn = nn, .task = current };
+	int panicked;
+
+	might_sleep();
+	spin_lock_bh(&guards_calm_lock);
+	list_add(&guard.calm, &guards_calm);
+	spin_unlock_bh(&guards_calm_lock);
+	panicked = nk_guarded(nn_call, call, &guard);
+	spin_lock_bh(&guards_calm_lock);
+	list_del(&guard.calm);
+	spin_unlock_bh(&guards_calm_lock);
+	if (panicked)
+		stopped(nn);
+	return panicked ? -EIO : 0;
+}
+
+s64 nnet_ask(struct nnet *nn, struct nn_call *call)
+{
+	int err = nnet_call(nn, call);
+
+	return err ? err : call->answer;
+}
+
+/* ---- called by the core ---- */
+
+void nk_panic(const char *text, size_t len);
+void nk_lock_wait(void);
+void nk_linger(void);
+void *nk_alloc(size_t octets, size_t align);
+void nk_free(void *at, size_t octets);
+void nk_sha256(const u8 *octets, size_t len, u8 *digest);
+
+/* Does not come back. Its frame is left without a return, so KASAN must not have marked it. */
+void __no_sanitize_address nk_panic(const char *text, size_t len)
+{
+	struct nk_guard *guard = guard_of_caller();
+
+	pr_err("nnet: the core panicked%s: %.*s\n", in_serving_softirq() ? " in a softirq" : "",
+	       (int)len, text);
+	if (guard && guard->nn)
+		scnprintf(guard->nn->why, sizeof(guard->nn->why), "%.*s", (int)len, text);
+	if (guard)
+		nk_unwind(guard);
+	BUG();
+}
+
+/* If the holder of the lock has panicked, nobody gives it back: then who waits leaves, too. */
+void __no_sanitize_address nk_lock_wait(void)
+{
+	struct nk_guard *guard = guard_of_caller();
+
+	cpu_relax();
+	if (guard && guard->nn && READ_ONCE(guard->nn->stopped))
+		nk_unwind(guard);
+}
+
+void nk_linger(void)
+{
+	mdelay(300);
+}
+
+static atomic_long_t memory_octets = ATOMIC_LONG_INIT(0);
+static atomic_long_t memory_refused = ATOMIC_LONG_INIT(0);
+static atomic_long_t memory_at_once = ATOMIC_LONG_INIT(0);
+static atomic_long_t memory_at_once_large = ATOMIC_LONG_INIT(0);
+
+void *nk_alloc(size_t octets, size_t align)
+{
+	bool at_once = in_softirq() || irqs_disabled();
+	size_t asked = octets;
+	void *at;
+
+	/* Slabs of a power of two are aligned to it, and so are pages. */
+	if (align > ARCH_KMALLOC_MINALIGN && octets < PAGE_SIZE)
+		asked = roundup_pow_of_two(max(octets, align));
+	if (at_once) {
+		at = kmalloc(asked, GFP_ATOMIC | __GFP_NOWARN);
+		atomic_long_inc(&memory_at_once);
+		if (octets > PAGE_SIZE)
+			atomic_long_inc(&memory_at_once_large);
+	} else {
+		at = kvmalloc(asked, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	}
+	if (at)
+		atomic_long_add(octets, &memory_octets);
+	else
+		atomic_long_inc(&memory_refused);
+	return at;
+}
+
+void nk_free(void *at, size_t octets)
+{
+	atomic_long_sub(octets, &memory_octets);
+	kvfree(at);
+}
+
+long nnet_memory_octets(void)
+{
+	return atomic_long_read(&memory_octets);
+}
+
+void nnet_memory_show(struct seq_file *seq)
+{
+	seq_printf(seq, "octets %ld\nrefused %ld\nat_once %ld\nat_once_large %ld\n",
+		   atomic_long_read(&memory_octets), atomic_long_read(&memory_refused),
+		   atomic_long_read(&memory_at_once), atomic_long_read(&memory_at_once_large));
+}
+
+void nk_sha256(const u8 *octets, size_t len, u8 *digest)
+{
+	sha256(octets, len, digest);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT OR Apache-2.0 */
+/*
+ * What programs and the kernel's forwarder agree on: the socket family and generic netlink.
+ *
+ * Names are the VALUE of a Name TLV: its components one after the other, each with TYPE and LENGTH.
+ * Numbers are only added, never given another meaning; NNET_VERSION grows with each addition.
+ */
+#ifndef _UAPI_NNET_H
+#define _UAPI_NNET_H
+
+#include <linux/types.h>
+
+#define NNET_VERSION 1
+
+/* The EtherType of named data. */
+#define ETH_P_NDN 0x8624
+
+/* The number of the family, unless the module's parameter `family` says another one. */
+#define AF_NNET_DEFAULT 18
+
+/* ---- sockets ---- */
+
+/* Octets of a name that fit an address. */
+#define NNET_NAME_INLINE 120
+
+struct sockaddr_nnet {
+	__u16 snn_family;
+	__u16 snn_namelen;
+	__u32 snn_reserved;	/* 0 */
+	__u8 snn_name[NNET_NAME_INLINE];
+};
+
+#define SOL_NNET 290
+#define NNET_PREFIX 1	/* setsockopt: bind to a prefix that does not fit an address; a name */
+#define NNET_FACE 2	/* getsockopt: the face of the socket, __u64; 0 before its first packet */
+
+/* Octets of the longest prefix that NNET_PREFIX takes. */
+#define NNET_PREFIX_MAX 8192
+
+/* Octets of the longest packet of a SOCK_RAW socket, NDNLPv2 headers included. */
+#define NNET_PACKET_MAX 9312
+
+/* ---- generic netlink ---- */
+
+#define NNET_GENL_NAME "nnet"
+
+enum nnet_cmd {
+	NNET_CMD_UNSPEC,
+	NNET_CMD_FACE_NEW,	/* IFINDEX, and ADDRESS of a station or group; answers FACE */
+	NNET_CMD_FACE_DEL,	/* FACE */
+	NNET_CMD_FACE_GET,	/* dump: FACE, KIND, IFINDEX, ADDRESS, IN, OUT */
+	NNET_CMD_ROUTE_NEW,	/* NAME, FACE, and COST */
+	NNET_CMD_ROUTE_DEL,	/* NAME, FACE */
+	NNET_CMD_ROUTE_GET,	/* dump: NAME, FACE, COST */
+	NNET_CMD_STRATEGY_NEW,	/* NAME, STRATEGY */
+	NNET_CMD_STRATEGY_DEL,	/* NAME */
+	NNET_CMD_STRATEGY_GET,	/* dump: NAME, STRATEGY */
+	NNET_CMD_BINDING_GET,	/* dump: NAME, FACE */
+	NNET_CMD_CS_SET,	/* COUNT: Data that the content store may hold */
+	NNET_CMD_CS_ERASE,	/* NAME, and COUNT: at most so many; answers COUNT */
+	NNET_CMD_PANIC,		/* COUNT: how. Only if the module was loaded with planted=1 */
+	__NNET_CMD_MAX,
+};
+#define NNET_CMD_MAX (__NNET_CMD_MAX - 1)
+
+enum nnet_attr {
+	NNET_A_UNSPEC,
+	NNET_A_PAD,
+	NNET_A_FACE,		/* u64 */
+	NNET_A_KIND,		/* u32, enum nnet_kind */
+	NNET_A_IFINDEX,		/* u32 */
+	NNET_A_ADDRESS,		/* 6 octets */
+	NNET_A_NAME,		/* octets */
+	NNET_A_STRATEGY,	/* octets */
+	NNET_A_COST,		/* u64 */
+	NNET_A_COUNT,		/* u64 */
+	NNET_A_IN,		/* u64, packets or frames */
+	NNET_A_OUT,		/* u64 */
+	__NNET_A_MAX,
+};
+#define NNET_A_MAX (__NNET_A_MAX - 1)
+
+/* The face that leads from routes to bound sockets. */
+#define NNET_FACE_LOCAL 1
+
+enum nnet_kind {
+	NNET_KIND_SOCKET,
+	NNET_KIND_STATION,
+	NNET_KIND_GROUP,
+};
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Network namespaces, and devices in them, by rtnetlink. */
+#include <fcntl.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include "test.h"
+
+const uint8_t address_a[6] = { 2, 0, 0, 0, 0, 0xa };
+const uint8_t address_b[6] = { 2, 0, 0, 0, 0, 0xb };
+
+int net_new(void)
+{
+	int net;
+
+	CHECK(!unshare(CLONE_NEWNET), "a network namespace");
+	net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	CHECK(net >= 0, "its descriptor");
+	return net;
+}
+
+void net_enter(int net)
+{
+	CHECK(!setns(net, CLONE_NEWNET), "entering a namespace");
+}
+
+/* A request that grows. */
+struct request {
+	struct nlmsghdr header;
+	struct ifinfomsg link;
+	uint8_t room[512];
+};
+
+static void *put(struct request *request, uint16_t type, const void *octets, uint16_t len)
+{
+	struct rtattr *attr = (void *)((uint8_t *)request + NLMSG_ALIGN(request->header.nlmsg_len));
+
+	attr->rta_type = type;
+	attr->rta_len = RTA_LENGTH(len);
+	if (octets)
+		memcpy(RTA_DATA(attr), octets, len);
+	request->header.nlmsg_len = NLMSG_ALIGN(request->header.nlmsg_len) + RTA_ALIGN(attr->rta_len);
+	return attr;
+}
+
+static void close_nest(struct request *request, struct rtattr *nest)
+{
+	nest->rta_len = (uint8_t *)request + request->header.nlmsg_len - (uint8_t *)nest;
+}
+
+static struct request request_of(uint16_t type, uint16_t flags)
+{
+	struct request request = { .header = {
+		.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)), .nlmsg_type = type,
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags,
+	} };
+	return request;
+}
+
+static int ask(struct request *request)
+{
+	struct { struct nlmsghdr header; struct nlmsgerr error; uint8_t more[512]; } answer;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	CHECK(fd >= 0, "rtnetlink");
+	CHECK(send(fd, request, request->header.nlmsg_len, 0) > 0, "a request");
+	CHECK(recv(fd, &answer, sizeof(answer), 0) > 0, "its answer");
+	close(fd);
+	return answer.error.error;
+}
+
+static void join(int other)
+{
+	struct request request = request_of(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+	struct rtattr *info, *data, *peer;
+
+	put(&request, IFLA_IFNAME, "link", 5);
+	put(&request, IFLA_ADDRESS, address_a, 6);
+	info = put(&request, IFLA_LINKINFO, NULL, 0);
+	put(&request, IFLA_INFO_KIND, "veth", 5);
+	data = put(&request, IFLA_INFO_DATA, NULL, 0);
+	peer = put(&request, VETH_INFO_PEER, NULL, 0);
+	memset((uint8_t *)&request + request.header.nlmsg_len, 0, sizeof(struct ifinfomsg));
+	request.header.nlmsg_len += sizeof(struct ifinfomsg);
+	put(&request, IFLA_IFNAME, "link", 5);
+	put(&request, IFLA_ADDRESS, address_b, 6);
+	put(&request, IFLA_NET_NS_FD, &other, sizeof(other));
+	close_nest(&request, peer);
+	close_nest(&request, data);
+	close_nest(&request, info);
+	CHECK(!ask(&request), "a veth pair");
+}
+
+struct nets nets_joined(void)
+{
+	struct nets nets;
+
+	nets.b = net_new();
+	nets.a = net_new();
+	join(nets.b);
+	link_set_up("link", true);
+	net_enter(nets.b);
+	link_set_up("link", true);
+	link_wait("link");
+	net_enter(nets.a);
+	link_wait("link");
+	return nets;
+}
+
+void link_set_up(const char *device, bool is_up)
+{
+	struct request request = request_of(RTM_NEWLINK, 0);
+
+	request.link.ifi_index = if_nametoindex(device);
+	request.link.ifi_change = IFF_UP;
+	request.link.ifi_flags = is_up ? IFF_UP : 0;
+	CHECK(!ask(&request), "%s %s", device, is_up ? "up" : "down");
+}
+
+void link_wait(const char *device)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { 0 };
+
+	strncpy(request.ifr_name, device, IFNAMSIZ - 1);
+	for (int i = 0; i < 20000 && !(request.ifr_flags & IFF_RUNNING); i++) {
+		CHECK(!ioctl(fd, SIOCGIFFLAGS, &request), "the state of %s", device);
+		usleep(1000);
+	}
+	CHECK(request.ifr_flags & IFF_RUNNING, "%s runs", device);
+	close(fd);
+	/* It says so in the middle of a change; this one comes after it. */
+	link_set_up(device, true);
+}
+
+void link_set_mtu(const char *device, uint32_t mtu)
+{
+	struct request request = request_of(RTM_NEWLINK, 0);
+
+	request.link.ifi_index = if_nametoindex(device);
+	put(&request, IFLA_MTU, &mtu, sizeof(mtu));
+	CHECK(!ask(&request), "%s MTU %u", device, mtu);
+}
+
+int link_delete(const char *device)
+{
+	struct request request = request_of(RTM_DELLINK, 0);
+
+	request.link.ifi_index = if_nametoindex(device);
+	return ask(&request);
+}

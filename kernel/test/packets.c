@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Packets and sockets. */
+#include <fcntl.h>
+#include <poll.h>
+#include "test.h"
+
+static void put(struct octets *to, const void *octets, size_t len)
+{
+	CHECK(to->len + len <= sizeof(to->at), "the packet is too long");
+	memcpy(to->at + to->len, octets, len);
+	to->len += len;
+}
+
+static void put_tlv(struct octets *to, uint8_t type, const void *value, size_t len)
+{
+	uint8_t head[4] = { type, len, 0, 0 };
+	size_t head_len = 2;
+
+	if (len > 252) {
+		head[1] = 253;
+		head[2] = len >> 8;
+		head[3] = len;
+		head_len = 4;
+	}
+	put(to, head, head_len);
+	put(to, value, len);
+}
+
+struct octets name_of(const char *uri)
+{
+	struct octets name = { 0 };
+
+	while (*uri == '/' && uri[1]) {
+		size_t len = strcspn(++uri, "/");
+
+		put_tlv(&name, 8, uri, len);
+		uri += len;
+	}
+	return name;
+}
+
+struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, uint32_t lifetime_ms)
+{
+	struct octets name = name_of(uri), value = { 0 }, interest = { 0 };
+	uint32_t nonce = random();
+	uint8_t lifetime[4] = { lifetime_ms >> 24, lifetime_ms >> 16, lifetime_ms >> 8, lifetime_ms };
+	uint8_t hops = hop_limit;
+
+	put_tlv(&value, 7, name.at, name.len);
+	if (can_be_prefix)
+		put_tlv(&value, 0x21, NULL, 0);
+	put_tlv(&value, 0x0a, &nonce, 4);
+	put_tlv(&value, 0x0c, lifetime, 4);
+	if (hop_limit >= 0)
+		put_tlv(&value, 0x22, &hops, 1);
+	put_tlv(&interest, INTEREST, value.at, value.len);
+	return interest;
+}
+
+struct octets interest_for(const char *uri)
+{
+	return interest_with(uri, -1, false, 4000);
+}
+
+struct octets data_for(const char *uri, size_t content_octets)
+{
+	static uint8_t content[NNET_PACKET_MAX];
+	const uint8_t signature[32] = { 0 };
+	struct octets name = name_of(uri), value = { 0 }, data = { 0 };
+	size_t i;
+
+	for (i = 0; i < content_octets; i++)
+		content[i] = i * 7 + i / 256;
+	put_tlv(&value, 7, name.at, name.len);
+	put_tlv(&value, 0x14, "\x19\x02\x27\x10", 4);	/* fresh for 10 s */
+	put_tlv(&value, 0x15, content, content_octets);
+	put_tlv(&value, 0x16, "\x1b\x01\x00", 3);
+	put_tlv(&value, 0x17, signature, sizeof(signature));
+	put_tlv(&data, DATA, value.at, value.len);
+	return data;
+}
+
+int socket_new(void)
+{
+	int fd = socket(AF_NNET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0, "a socket of AF_NNET");
+	return fd;
+}
+
+int socket_bind(int fd, const char *prefix)
+{
+	struct sockaddr_nnet address = { .snn_family = AF_NNET };
+	struct octets name = name_of(prefix);
+
+	if (name.len > NNET_NAME_INLINE)
+		return setsockopt(fd, SOL_NNET, NNET_PREFIX, name.at, name.len) ? -errno : 0;
+	memcpy(address.snn_name, name.at, name.len);
+	address.snn_namelen = name.len;
+	return bind(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+}
+
+void packet_send(int fd, const struct octets *packet)
+{
+	CHECK(send(fd, packet->at, packet->len, 0) == (ssize_t)packet->len, "a packet is sent");
+}
+
+struct octets packet_receive(int fd)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	struct octets packet;
+	ssize_t len;
+
+	CHECK(poll(&readable, 1, 10000) == 1, "a packet comes");
+	len = recv(fd, packet.at, sizeof(packet.at), 0);
+	CHECK(len > 0, "it is received");
+	packet.len = len;
+	return packet;
+}
+
+bool nothing_comes(int fd, int ms)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+
+	return poll(&readable, 1, ms) == 0;
+}
+
+bool is_packet(const struct octets *packet, uint8_t type, const char *uri)
+{
+	struct octets name = name_of(uri), whole = { 0 };
+	size_t head = packet->len > 1 && packet->at[1] == 253 ? 4 : 2;
+
+	put_tlv(&whole, 7, name.at, name.len);
+	return packet->len >= head + whole.len && packet->at[0] == type &&
+	       !memcmp(packet->at + head, whole.at, whole.len);
+}
+
+bool is_same(const struct octets *one, const struct octets *other)
+{
+	return one->len == other->len && !memcmp(one->at, other->at, one->len);
+}
+
+uint64_t face_of(int fd)
+{
+	uint64_t face = 0;
+	socklen_t len = sizeof(face);
+
+	CHECK(!getsockopt(fd, SOL_NNET, NNET_FACE, &face, &len), "the face of a socket");
+	return face;
+}
+
+void file_read(const char *file, char *text, size_t room)
+{
+	char path[64];
+	ssize_t len, all = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/thread-self/net/nnet/%s", file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0, "%s", path);
+	while ((len = read(fd, text + all, room - 1 - all)) > 0)
+		all += len;
+	CHECK(len == 0, "reading %s", path);
+	text[all] = 0;
+	close(fd);
+}
+
+uint64_t counter(const char *file, const char *name)
+{
+	static char text[65536];
+	size_t len = strlen(name);
+	char *line;
+
+	file_read(file, text, sizeof(text));
+	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		if (!strncmp(line, name, len) && line[len] == ' ')
+			return strtoull(line + len, NULL, 10);
+	CHECK(false, "%s has no %s", file, name);
+	return 0;
+}
+
+void counters_tell(void)
+{
+	static const char *const files[] = { "stats", "drops", "cs", "faces" };
+	static char text[1024];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char path[64];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/thread-self/net/nnet/%s", files[i]);
+		file = fopen(path, "r");
+		while (file && fgets(text, sizeof(text), file))
+			if (strcmp(strrchr(text, ' ') ? strrchr(text, ' ') : "", " 0\n"))
+				printf("  %s: %s", files[i], text);
+		if (file)
+			fclose(file);
+	}
+}

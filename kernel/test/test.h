@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the tests of a guest share: each runs in a process and network namespaces of its own. */
+#ifndef TEST_H
+#define TEST_H
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "../module/uapi/nnet.h"
+
+#define AF_NNET AF_NNET_DEFAULT
+
+/* A test is a function of this form, and a row of the table in main.c. */
+#define TEST(name) void name(void)
+
+/* Ends the test unless the condition holds. */
+#define CHECK(condition, ...) \
+	do { \
+		if (!(condition)) { \
+			printf("  %s:%d: %s (errno %s): ", __FILE__, __LINE__, #condition, strerror(errno)); \
+			printf(__VA_ARGS__); \
+			printf("\n"); \
+			counters_tell(); \
+			fflush(stdout); \
+			_exit(1); \
+		} \
+	} while (0)
+
+/* Says what this namespace's forwarder has counted. */
+void counters_tell(void);
+
+/* ---- namespaces and devices: nets.c ---- */
+
+/* A new network namespace, which is entered; a descriptor of it. */
+int net_new(void);
+void net_enter(int net);
+/* Two namespaces joined by a veth pair; the device is called `link` in both. */
+struct nets {
+	int a, b;
+};
+struct nets nets_joined(void);
+void link_set_up(const char *device, bool is_up);
+/* Until the kernel has put its queue to work, which it does later than what it says first. */
+void link_wait(const char *device);
+void link_set_mtu(const char *device, uint32_t mtu);
+int link_delete(const char *device);
+extern const uint8_t address_a[6], address_b[6];
+
+/* ---- generic netlink: control.c. Negative: -errno ---- */
+
+long face_add(const char *device, const uint8_t *address);
+int face_delete(uint64_t face);
+int route_add(const char *prefix, uint64_t face);
+int route_delete(const char *prefix, uint64_t face);
+int strategy_set(const char *prefix, const char *strategy);
+int cs_set(uint64_t packets_max);
+long cs_erase(const char *prefix);
+int plant_panic(uint64_t how);
+/* How many messages a listing has, and octets of the first name in it. */
+int list_count(enum nnet_cmd command);
+/* A face towards the other namespace, and a route by it. */
+uint64_t route_to(const uint8_t *address, const char *prefix);
+
+/* ---- packets and sockets: packets.c ---- */
+
+struct octets {
+	size_t len;
+	uint8_t at[NNET_PACKET_MAX];
+};
+/* The VALUE of a name that is written as /a/b/c. */
+struct octets name_of(const char *uri);
+struct octets interest_for(const char *uri);
+struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, uint32_t lifetime_ms);
+struct octets data_for(const char *uri, size_t content_octets);
+
+int socket_new(void);
+int socket_bind(int fd, const char *prefix);
+void packet_send(int fd, const struct octets *packet);
+/* The next packet; ends the test if none comes within two seconds. */
+struct octets packet_receive(int fd);
+bool nothing_comes(int fd, int ms);
+/* Whether a packet is of this TYPE and has this name. */
+bool is_packet(const struct octets *packet, uint8_t type, const char *uri);
+bool is_same(const struct octets *one, const struct octets *other);
+uint64_t face_of(int fd);
+/* A number in a file of /proc/net/nnet. */
+uint64_t counter(const char *file, const char *name);
+void file_read(const char *file, char *text, size_t room);
+
+enum { INTEREST = 5, DATA = 6, LP_PACKET = 100 };
+
+#endif
