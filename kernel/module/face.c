@@ -164,7 +164,7 @@ void nk_out_full(struct nnet *nn);
 bool nk_row(struct nnet *nn, const struct nn_row *row);
 void nk_skb_get(struct sk_buff *skb);
 void nk_skb_put(struct sk_buff *skb);
-struct sk_buff *nk_skb_copy(const u8 *octets, size_t len);
+struct sk_buff *nk_skb_make(size_t len);
 const u8 *nk_skb_data(const struct sk_buff *skb);
 u32 nk_skb_held(const struct sk_buff *skb);
 
@@ -191,23 +191,33 @@ static void keep_payload_only(struct sk_buff *skb)
 	atomic_add(1 << SKB_DATAREF_SHIFT, &skb_shinfo(skb)->dataref);
 }
 
-static struct sk_buff *copy_of(const u8 *octets, size_t len)
+/* With room for a packet and the headers of any device; null if there is no memory. */
+static struct sk_buff *buffer(size_t len)
 {
 	struct sk_buff *skb = alloc_skb(NNET_HEADROOM + len, GFP_ATOMIC | __GFP_NOWARN);
 
-	if (!skb)
-		return NULL;
-	skb_reserve(skb, NNET_HEADROOM);
-	skb_put_data(skb, octets, len);
+	if (skb)
+		skb_reserve(skb, NNET_HEADROOM);
 	return skb;
 }
 
-struct sk_buff *nk_skb_copy(const u8 *octets, size_t len)
+static struct sk_buff *copy_of(const u8 *octets, size_t len)
 {
-	struct sk_buff *skb = copy_of(octets, len);
+	struct sk_buff *skb = buffer(len);
 
 	if (skb)
-		keep_payload_only(skb);
+		skb_put_data(skb, octets, len);
+	return skb;
+}
+
+struct sk_buff *nk_skb_make(size_t len)
+{
+	struct sk_buff *skb = buffer(len);
+
+	if (!skb)
+		return NULL;
+	skb_put_zero(skb, len);
+	keep_payload_only(skb);
 	return skb;
 }
 

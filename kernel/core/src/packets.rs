@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use lock_api::Mutex;
 use namely_forwarder::{Batch, FaceId, Outgoing, Output, PacketBuf, Received};
 use namely_link::{
-    Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
+    Carried, Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
 };
 
 use crate::home::{Home, Lock, Part};
@@ -47,10 +47,16 @@ impl Workspace {
         let octets = without_padding(frame.as_ref());
         // What is dropped has been counted by the link service.
         if let Ok(Some(delivered)) = link.receive(octets, from, now_ns, &mut |_| ()) {
-            let offset = delivered.packet.as_ptr().addr().wrapping_sub(octets.as_ptr().addr());
-            // A packet that was put together from fragments lies in the link service.
-            let part = frame.part(offset, delivered.packet.len());
-            if let Some(packet) = part.or_else(|| Skb::copy_from(delivered.packet)) {
+            let packet = match delivered.packet {
+                // The octets begin where the frame does.
+                Carried::Whole(range) => frame.part(range.start, range.len()),
+                Carried::Completed(octets) => {
+                    let packet = Skb::build(octets.len(), |packet| packet.copy_from_slice(&octets));
+                    link.recycle(octets);
+                    packet
+                }
+            };
+            if let Some(packet) = packet {
                 // The module brings no more at a time than a batch holds.
                 let _ = self.batch.push(face, Received { packet, headers: delivered.headers });
             }

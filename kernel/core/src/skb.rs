@@ -7,8 +7,9 @@ use namely_forwarder::PacketBuf;
 unsafe extern "C" {
     fn nk_skb_get(skb: *mut c_void);
     fn nk_skb_put(skb: *mut c_void);
-    /// A new sk_buff with these octets and headroom for any device; null if there is no memory.
-    fn nk_skb_copy(octets: *const u8, len: usize) -> *mut c_void;
+    /// A new linear sk_buff with `len` octets of zero and headroom for any device; null if there is
+    /// no memory.
+    fn nk_skb_make(len: usize) -> *mut c_void;
     fn nk_skb_data(skb: *mut c_void) -> *const u8;
     fn nk_skb_held(skb: *mut c_void) -> u32;
 }
@@ -78,12 +79,18 @@ impl AsRef<[u8]> for Skb {
 }
 
 impl PacketBuf for Skb {
-    fn copy_from(octets: &[u8]) -> Option<Self> {
-        let len = u32::try_from(octets.len()).ok()?;
-        // SAFETY: reads so many octets.
-        let skb = unsafe { nk_skb_copy(octets.as_ptr(), octets.len()) };
-        // SAFETY: a new sk_buff, linear, with these octets, whose only reference is this one.
-        (!skb.is_null()).then(|| unsafe { Skb::from_raw(skb, len) })
+    fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self> {
+        let packet_octets = u32::try_from(len).ok()?;
+        // SAFETY: it takes a length alone.
+        let skb = unsafe { nk_skb_make(len) };
+        if skb.is_null() {
+            return None;
+        }
+        // SAFETY: a new linear sk_buff, whose `len` octets are set and which nobody else reaches
+        // yet.
+        write(unsafe { core::slice::from_raw_parts_mut(nk_skb_data(skb).cast_mut(), len) });
+        // SAFETY: its only reference is given away here, and nobody writes it from now on.
+        Some(unsafe { Skb::from_raw(skb, packet_octets) })
     }
 
     fn octets_held(&self) -> usize {
