@@ -129,7 +129,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// # Errors
     ///
     /// [`FaceError::NotFound`] if there is no such face, [`FaceError::TableFull`] if
-    /// [`DISCOVERY_FACES_MAX`] faces are for discovery.
+    /// [`DISCOVERY_FACES_MAX`](crate::DISCOVERY_FACES_MAX) faces are for discovery.
     pub fn face_set_discovery(&self, face: FaceId, is_wanted: bool) -> Result<(), FaceError> {
         self.set_discovery(face, is_wanted, None)
     }
