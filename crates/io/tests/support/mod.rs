@@ -397,6 +397,9 @@ pub(crate) fn reading(xdp: Xdp) -> IoOptions {
 /// Returns true if a device can be read by AF_XDP; if not, the reason is printed.
 pub(crate) fn has_xdp(namespace: &namespace::Namespace, device: &'static str) -> bool {
     let listened = namespace.enter(|| Loop::start(reading(Xdp::On)).with(|io| io.listen_ethernet(device)));
+    // What another test starts meanwhile has the program's descriptor too until it runs, and with
+    // it the program stays.
+    eventually(|| !namespace.shows(&format!("link show dev {device}"), "xdp"));
     listened.inspect_err(|error| skip(Need::Xdp, format_args!("AF_XDP: {error}"))).is_ok()
 }
 

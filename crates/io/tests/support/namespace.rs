@@ -38,7 +38,14 @@ impl Namespace {
         ip(&format!("-n {} {command}", self.name))
     }
 
-    /// The same with `tc`.
+    /// Whether what `ip` prints of this namespace at the words of `command` has `word` in it.
+    #[allow(dead_code, reason = "some files use it")]
+    pub(crate) fn shows(&self, command: &str, word: &str) -> bool {
+        let printed = Command::new("ip").args(["-n", &self.name]).args(command.split_whitespace()).output();
+        printed.is_ok_and(|printed| String::from_utf8_lossy(&printed.stdout).contains(word))
+    }
+
+    /// Runs `tc` as [`Namespace::ip`] runs `ip`.
     #[allow(dead_code, reason = "some files use it")]
     pub(crate) fn tc(&self, command: &str) -> bool {
         let mut tc = Command::new("tc");
