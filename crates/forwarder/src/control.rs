@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::{FibEntry, RibEntry, Route, RouteOrigin, StrategyChoice};
+use namely_wire::mgmt::{FibEntry, StrategyChoice};
 use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
@@ -17,27 +17,15 @@ use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceProperti
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
-use crate::pipeline::FibInstaller;
 use crate::prefix_table::Key;
-use crate::rib::{MS_NS, RibError};
-use crate::shares::{Charge, Holder, HolderId};
+use crate::shares::{Holder, HolderId};
 use crate::strategy::{FibChange, Named, StrategyError};
-
-/// How long a route lasts that was learned from Data alone, ms.
-pub const LEARNED_ROUTE_MS: u64 = 30_000;
-
-/// Longest time that a route lasts which Data has shown together with a prefix announcement, ms
-/// (NFD's figure).
-pub const ANNOUNCED_ROUTE_MS_MAX: u64 = 600_000;
-
-/// What a learned route costs: as much as an announced one (NFD's figure), more than others.
-const LEARNED_COST: u64 = 2048;
 
 /// Data that are let go of at once when the content store shrinks.
 const SHRUNK_AT_ONCE: usize = 256;
 
 /// Entries of a released face that are cleared at once, of each kind.
-const SWEPT_AT_ONCE_MAX: usize = 256;
+pub(crate) const SWEPT_AT_ONCE_MAX: usize = 256;
 
 /// Table places read under one hold of a lock.
 pub const WALK_PLACES: u32 = 1024;
@@ -49,8 +37,6 @@ pub struct TableSizes {
     pub pit: usize,
     /// Names with next hops.
     pub fib: usize,
-    /// Routes.
-    pub rib: usize,
     /// Bound prefixes.
     pub bindings: usize,
     /// Remembered Nonces.
@@ -102,8 +88,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(key.id())
     }
 
-    /// Removes a face with its next hops, routes, bindings, and what it waits for: a pending
-    /// Interest of which it was the only downstream ends. Never waits for packets that hold it; all
+    /// Removes a face with its next hops, bindings, and what it waits for: a pending Interest of
+    /// which it was the only downstream ends. Never waits for packets that hold it; all
     /// but a few entries are cleared by later calls of [`Forwarder::expire`], and no packet goes to
     /// the face from now on.
     ///
@@ -112,6 +98,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`FaceError::NotFound`] if there is no such face, [`FaceError::Permanent`] for
     /// [`FaceId::LOCAL`].
     pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
+        self.release(face).map(|(_, released)| released)
+    }
+
+    /// The same, with the key that the face had.
+    pub(crate) fn release(&self, face: FaceId) -> Result<(FaceKey, Released), FaceError> {
         let (key, released) = self.faces.release(face)?;
         match released {
             Released::Freed => self.counters.faces_freed.add(1),
@@ -120,7 +111,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.discovery.lock().forget(key);
         self.departed.lock().add(key);
         self.sweep_departed(SWEPT_AT_ONCE_MAX);
-        Ok(released)
+        Ok((key, released))
     }
 
     /// Whether discoveries of the strategy self-learning go to a face: to groups and neighbours,
@@ -209,7 +200,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The key of a face that can be a next hop.
-    fn key_of(&self, face: FaceId) -> Option<FaceKey> {
+    pub(crate) fn key_of(&self, face: FaceId) -> Option<FaceKey> {
         if face == FaceId::LOCAL {
             return Some(FaceKey::LOCAL);
         }
@@ -218,7 +209,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Returns true if a face has gone since its key was read; what was entered for it meanwhile is
     /// swept, because the sweep of its release may have come too early for that.
-    fn has_gone(&self, key: FaceKey) -> bool {
+    pub(crate) fn has_gone(&self, key: FaceKey) -> bool {
         if key == FaceKey::LOCAL || self.faces.hold_key(key).is_some() {
             return false;
         }
@@ -228,7 +219,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 }
 
-/// Routes.
+/// Next hops.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds a next hop to the FIB, or changes its cost. [`FaceId::LOCAL`] leads to the BPT.
     ///
@@ -288,121 +279,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// the place on that an earlier call gave. Returns the next place, if there is one.
     pub fn fib_walk(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
         self.fib.walk(from.unwrap_or(1), WALK_PLACES, entries)
-    }
-
-    /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
-    /// this returns, but for longer names that inherit the route: beyond the first thousand they
-    /// follow with calls of [`Forwarder::expire`]. The route's ExpirationPeriod begins at `now_ns`.
-    /// It is the router's own: see [`Forwarder::rib_register_for`] for those of others.
-    ///
-    /// # Errors
-    ///
-    /// [`RibError`]: there is no such face, or a limit of the RIB or of the FIB is reached. Nothing
-    /// has changed then.
-    pub fn rib_register(&self, name: &Name, route: &Route, now_ns: u64) -> Result<(), RibError> {
-        self.rib_register_for(Charge::Router, name, route, now_ns)
-    }
-
-    /// The same, with who is charged for the route.
-    ///
-    /// # Errors
-    ///
-    /// As above, and if who is charged has as much as one may.
-    pub fn rib_register_for(
-        &self,
-        charge: Charge,
-        name: &Name,
-        route: &Route,
-        now_ns: u64,
-    ) -> Result<(), RibError> {
-        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
-        let who = match charge {
-            Charge::Holder if key != FaceKey::LOCAL => self.pit.holder_of(key),
-            _ => Holder::ROUTER,
-        };
-        self.enter_route(name, (key, who), route, now_ns)
-    }
-
-    /// Makes a route of what Data has shown ([`crate::Learned`]): it lasts
-    /// [`LEARNED_ROUTE_MS`], costs as much as an announced one, is not inherited by names below
-    /// that have their own, and is charged to the holder of the face.
-    ///
-    /// # Errors
-    ///
-    /// As for other routes.
-    pub fn learn(&self, prefix: &Name, face: FaceId, now_ns: u64) -> Result<(), RibError> {
-        self.learn_for(prefix, face, LEARNED_ROUTE_MS, now_ns)
-    }
-
-    /// The same of a prefix that a believed announcement names, for as long as that holds, but no
-    /// longer than [`ANNOUNCED_ROUTE_MS_MAX`].
-    ///
-    /// # Errors
-    ///
-    /// As for other routes.
-    pub fn learn_announced(
-        &self,
-        prefix: &Name,
-        face: FaceId,
-        lifetime_ms: u64,
-        now_ns: u64,
-    ) -> Result<(), RibError> {
-        self.learn_for(prefix, face, lifetime_ms.min(ANNOUNCED_ROUTE_MS_MAX), now_ns)
-    }
-
-    fn learn_for(&self, prefix: &Name, face: FaceId, lifetime_ms: u64, now_ns: u64) -> Result<(), RibError> {
-        let route = Route {
-            face_id: face.0,
-            origin: RouteOrigin::PREFIX_ANNOUNCEMENT,
-            cost: LEARNED_COST,
-            flags: 0,
-            expiration_period_ms: Some(lifetime_ms),
-        };
-        self.rib_register_for(Charge::Holder, prefix, &route, now_ns)
-    }
-
-    fn enter_route(
-        &self,
-        name: &Name,
-        (key, who): (FaceKey, Holder),
-        route: &Route,
-        now_ns: u64,
-    ) -> Result<(), RibError> {
-        let fib = &mut FibInstaller { forwarder: self };
-        let expires_at_ns =
-            route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
-        self.rib.lock().register(name, (key, who), route, expires_at_ns, fib)?;
-        if self.has_gone(key) { Err(RibError::NoFace) } else { Ok(()) }
-    }
-
-    /// Removes a route; returns true if it was there.
-    pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: RouteOrigin) -> bool {
-        let Some(key) = self.key_of(face) else { return false };
-        self.rib.lock().unregister(name, key, origin, &mut FibInstaller { forwarder: self })
-    }
-
-    /// All routes, in the order of their names, each with the time that it has left at `now_ns`.
-    pub fn rib_snapshot(&self, now_ns: u64) -> Vec<RibEntry> {
-        let mut entries = Vec::new();
-        let mut last = None;
-        loop {
-            last = self.rib_walk(last.as_ref(), now_ns, &mut entries);
-            if last.is_none() {
-                return entries;
-            }
-        }
-    }
-
-    /// The faces that this very name has routes to.
-    pub fn rib_faces(&self, name: &Name) -> Vec<u64> {
-        self.rib.lock().faces(name)
-    }
-
-    /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of
-    /// names: the first ones, or those after `last`. Returns the last name, unless there are none
-    /// after it.
-    pub fn rib_walk(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
-        self.rib.lock().walk(last, WALK_PLACES as usize, now_ns, entries)
     }
 
     /// Names of the regions this router is in; see [`crate::Config::regions`].
@@ -570,7 +446,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         TableSizes {
             pit: self.pit.len(),
             fib: self.fib.len(),
-            rib: self.rib.lock().len(),
             bindings: self.bpt.len(),
             dead_nonces: self.dead_nonces.len(),
             cs: self.cs_status().packets,

@@ -22,7 +22,6 @@ use crate::pit::Pit;
 use crate::pool::{Apart, boxed};
 use crate::regions::Regions;
 use crate::reserve::Reserve;
-use crate::rib::Rib;
 use crate::strategy::{StrategyChoice, StrategyMemory};
 use crate::sync::plain::{AtomicU64, Ordering};
 
@@ -38,7 +37,6 @@ pub struct Forwarder<B, R> {
     pub(crate) pit: Apart<Pit<B, R>>,
     pub(crate) cs: Apart<Cs<B, R>>,
     pub(crate) fib: Apart<Fib<R>>,
-    pub(crate) rib: Mutex<R, Rib>,
     pub(crate) bpt: Apart<Bpt<R>>,
     pub(crate) strategies: Apart<StrategyChoice<R>>,
     /// What strategies remember of prefixes.
@@ -91,7 +89,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             pit: Apart::new(|| Pit::new(&config))?,
             cs: Apart::new(|| Cs::new(&config))?,
             fib: Apart::new(|| Fib::new(config.fib_entries_max, config.nexthops_max))?,
-            rib: Mutex::new(Rib::new(config.rib_routes_max, config.routes_per_holder_max())),
             bpt: Apart::new(|| Bpt::new(config.bindings_max, config.bindings_per_holder_max()))?,
             strategies: Apart::new(|| StrategyChoice::new(config.strategy_choices_max))?,
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,

@@ -35,11 +35,11 @@
 //!
 //! # What is in it
 //!
-//! Faces ([`Forwarder::face_register`]), routes ([`Forwarder::rib_register`],
-//! [`Forwarder::fib_add_nexthop`]), prefixes that applications bind ([`Forwarder::bpt_bind`]),
-//! strategies ([`Forwarder::strategy_set`]: see `docs/strategies.md`), a
-//! content store ([`CsPolicy`]), and counters of all that is dropped ([`DropReason`]). Each limit
-//! is a field of [`Config`].
+//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib_add_nexthop`]), prefixes that
+//! applications bind ([`Forwarder::bpt_bind`]), strategies ([`Forwarder::strategy_set`]: see
+//! `docs/strategies.md`), a content store ([`CsPolicy`]), and counters of all that is dropped
+//! ([`DropReason`]). Each limit is a field of [`Config`]. A [`Router`] is a forwarder with routes
+//! of which the next hops follow ([`Router::rib_register`]).
 //!
 //! # Locks
 //!
@@ -53,8 +53,9 @@
 //! the lock of the list of faces that are for discovery, under a PIT entry's or alone; that of the
 //! neighbours that were told of congestion is taken alone. A control call that is about a name has
 //! the lock of the memory for its hashes before any of a table. No other
-//! locks of two tables are held together, except that the RIB's is held while the FIB's is taken
-//! for each change it makes (RIB before FIB, never the other way). [`Output::send`] is called with
+//! locks of two tables are held together, except that a [`Router`]'s lock of its RIB is held while
+//! that of the FIB is taken for each change it makes, and that of the faces that have gone (RIB
+//! before these, never the other way). [`Output::send`] is called with
 //! no lock held, so it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
@@ -91,6 +92,7 @@ mod prepare;
 mod regions;
 mod reserve;
 mod rib;
+mod router;
 mod shares;
 mod slab;
 mod strategy;
@@ -102,7 +104,7 @@ pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX, TierMarking};
-pub use control::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, PitStatus, TableSizes, WALK_PLACES};
+pub use control::{PitStatus, TableSizes, WALK_PLACES};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
 pub use discovery_faces::DISCOVERY_FACES_MAX;
@@ -113,6 +115,7 @@ pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
 pub use pipeline::Expiry;
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
+pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Router};
 pub use shares::{Charge, HolderId};
 pub use strategy::{DEFAULT_STRATEGY, StrategyError};
 pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierWrite, Wanted};

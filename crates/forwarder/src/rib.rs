@@ -9,6 +9,8 @@
 //! A name's own next hops change with its routes, at once. Those of the longer names that inherit
 //! follow in turns of a bounded number of names ([`Rib::catch_up`]), because a short name may have
 //! a whole table beneath it; until then they have what they had before.
+//!
+//! It is not part of a [`crate::Forwarder`]: a [`crate::Router`] has both.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;

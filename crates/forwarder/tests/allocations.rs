@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, Forwarder, HolderId,
-    Outgoing, Output, Received, RibError, UnsolicitedPolicy,
+    Batch, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, HolderId, Outgoing,
+    Output, Received, RibError, Router, UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 type Packet = Arc<[u8]>;
-type Fw = Forwarder<Packet, parking_lot::RawMutex>;
+type Fw = Router<Packet, parking_lot::RawMutex>;
 
 const MS: u64 = 1_000_000;
 
@@ -426,7 +426,7 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
         };
         let refused = (0..).find_map(|i| register(i).err());
         assert_eq!(refused, Some(RibError::HolderFull));
-        let (routes, held) = (fw.table_sizes().rib, octets() - before);
+        let (routes, held) = (fw.rib_len(), octets() - before);
         assert!(held <= 32 << 20, "{routes} routes take {held} octets");
         fw.face_release(face).unwrap();
         let (mut now_ns, mut sink) = (0, Sink::default());
@@ -434,7 +434,7 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
             now_ns = next_ns.max(now_ns);
         }
         assert!(now_ns <= 1000 * MS, "{routes} routes go in {now_ns} ns");
-        assert_eq!((fw.table_sizes().rib, fw.table_sizes().fib), (0, 0));
+        assert_eq!((fw.rib_len(), fw.table_sizes().fib), (0, 0));
         let left = octets() - before;
         assert!(left <= 20 << 20, "of {held} octets {left} stay");
         println!("{routes} routes with names of {name_octets} octets: {held} octets, of which {left} stay");

@@ -14,7 +14,6 @@ use namely_forwarder::{
     Batch, Config, CsChange, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
     UnsolicitedPolicy,
 };
-use namely_wire::mgmt::{Route, RouteOrigin};
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, SignatureInfo, types,
 };
@@ -200,11 +199,8 @@ fn play_packets(scene: &mut Scene) {
 
 fn play_control(scene: &mut Scene) {
     let (bound, long) = (name("/bound/here"), long_name());
-    let route = |face: FaceId| Route { face_id: face.0, ..Route::default() };
     scene.call("fib_add_nexthop", |fw, faces| fw.fib_add_nexthop(bound.as_name(), faces[0], 3).unwrap());
     scene.call("fib_remove_nexthop", |fw, faces| fw.fib_remove_nexthop(bound.as_name(), faces[0]));
-    scene.call("rib_register", |fw, faces| fw.rib_register(&long, &route(faces[0]), 1).unwrap());
-    scene.call("rib_unregister", |fw, faces| fw.rib_unregister(&long, faces[0], RouteOrigin::APP));
     let app = scene.call("face_register", |fw, _| fw.face_register(FaceProperties::application()).unwrap());
     scene.call("bpt_bind", |fw, _| fw.bpt_bind(app, &bound).unwrap());
     scene.call("bpt_bind, a long name", |fw, _| fw.bpt_bind(app, &long).unwrap());

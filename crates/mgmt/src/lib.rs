@@ -13,7 +13,7 @@
 //! Management of a forwarder without sockets: its general status as `nfdc status` requests it.
 //!
 //! ```
-//! use namely_forwarder::{Config, FaceId, Forwarder};
+//! use namely_forwarder::{Config, FaceId, Router};
 //! use namely_mgmt::{Control, Requester, FaceSettings, Faces, Incoming};
 //! use namely_mgmt::{Management, Now, Policy, UpdateFaceError};
 //! use namely_wire::mgmt::{Counter, Dataset, FaceStatus, GeneralStatus, Scope};
@@ -45,8 +45,8 @@
 //!     }
 //! }
 //!
-//! type Tables = Forwarder<std::sync::Arc<[u8]>, parking_lot::RawMutex>;
-//! let tables: Tables = Forwarder::new(Config::new(namely_security::sha256), 1)?;
+//! type Tables = Router<std::sync::Arc<[u8]>, parking_lot::RawMutex>;
+//! let tables: Tables = Router::new(Config::new(namely_security::sha256), 1)?;
 //! let now = Now { ns: 0, unix_ms: 1_700_000_000_000 };
 //! let mut management = Management::new("example", Policy::default(), now);
 //!

@@ -1,7 +1,7 @@
-//! The forwarder as management sees it.
+//! A forwarder with routes as management sees it.
 
 use namely_forwarder::{
-    BindError, Bound, Charge, CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError,
+    BindError, Bound, Charge, CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, Router,
     StrategyError,
 };
 use namely_wire::mgmt::{
@@ -12,10 +12,15 @@ use namely_wire::{Name, NameRef};
 
 use crate::control::Tables;
 
-impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
+/// The forwarder itself, some of whose calls are named as those of [`Tables`].
+fn core<B, R>(router: &Router<B, R>) -> &Forwarder<B, R> {
+    router
+}
+
+impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     fn status(&self) -> GeneralStatus {
-        let sizes = self.table_sizes();
-        let counters = self.counters();
+        let sizes = core(self).table_sizes();
+        let counters = core(self).counters();
         let count = |n: usize| n as u64;
         GeneralStatus {
             // NFD's one tree of names is three tables here.
@@ -31,14 +36,14 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             out_nacks: counters.packets.out_nacks,
             satisfied_interests: counters.satisfied,
             unsatisfied_interests: counters.unsatisfied,
-            routes: Some(count(sizes.rib)),
+            routes: Some(count(self.rib_len())),
             ..GeneralStatus::default()
         }
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let counters = self.counters();
-        let cs = self.cs_status();
+        let counters = core(self).counters();
+        let cs = core(self).cs_status();
         let drops = DropReason::ALL.iter().map(|reason| (reason.label(), counters.dropped(*reason)));
         let paths = [
             ("suppressed", counters.suppressed),
@@ -60,15 +65,15 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
     }
 
     fn fib(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
-        self.fib_walk(from, entries)
+        core(self).fib_walk(from, entries)
     }
 
     fn fib_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
-        self.fib_add_nexthop(prefix, face, cost)
+        core(self).fib_add_nexthop(prefix, face, cost)
     }
 
     fn fib_remove(&self, prefix: NameRef<'_>, face: FaceId) -> bool {
-        self.fib_remove_nexthop(prefix, face)
+        core(self).fib_remove_nexthop(prefix, face)
     }
 
     fn rib(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
@@ -94,48 +99,48 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
     }
 
     fn bpt(&self) -> Vec<(Name, FaceId)> {
-        self.bpt_snapshot()
+        core(self).bpt_snapshot()
     }
 
     fn bpt_bind(&self, face: FaceId, prefix: &Name, of_face_max: usize) -> Result<Bound, BindError> {
-        if self.bpt_count(face) >= of_face_max && !self.bpt_holds(face, prefix) {
+        if core(self).bpt_count(face) >= of_face_max && !core(self).bpt_holds(face, prefix) {
             return Err(BindError::TableFull);
         }
-        self.bpt_bind(face, prefix)
+        core(self).bpt_bind(face, prefix)
     }
 
     fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
-        self.bpt_unbind(face, prefix)
+        core(self).bpt_unbind(face, prefix)
     }
 
     fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool {
-        self.bpt_holds(face, prefix)
+        core(self).bpt_holds(face, prefix)
     }
 
     fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId> {
-        self.bpt_bound_to(name)
+        core(self).bpt_bound_to(name)
     }
 
     fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize> {
-        self.bpt_routed(name)
+        core(self).bpt_routed(name)
     }
 
     fn strategies(&self) -> Vec<StrategyChoice> {
-        let mut choices = self.strategy_snapshot();
+        let mut choices = core(self).strategy_snapshot();
         choices.sort_by(|a, b| a.prefix.cmp(&b.prefix));
         choices
     }
 
     fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
-        self.strategy_set(prefix, strategy)
+        core(self).strategy_set(prefix, strategy)
     }
 
     fn strategy_unset(&self, prefix: NameRef<'_>) -> bool {
-        self.strategy_unset(prefix) == Ok(true)
+        core(self).strategy_unset(prefix) == Ok(true)
     }
 
     fn cs_info(&self) -> CsInfo {
-        let cs = self.cs_status();
+        let cs = core(self).cs_status();
         let flag = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         CsInfo {
             capacity: cs.packets_max as u64,
@@ -148,7 +153,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
     }
 
     fn cs_configure(&self, change: &CsChange) {
-        self.cs_config(change);
+        core(self).cs_config(change);
     }
 
     fn cs_list(
@@ -159,7 +164,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         packets: &mut Vec<CsPacket>,
     ) -> Option<u64> {
         let from = u32::try_from(query.from).ok()?;
-        let next = self.cs_walk(query.prefix.as_name(), from, |name, octets, fresh_until_ns| {
+        let next = core(self).cs_walk(query.prefix.as_name(), from, |name, octets, fresh_until_ns| {
             let fresh_ms = fresh_until_ns.saturating_sub(now_ns) / 1_000_000;
             packets.push(CsPacket { name: name.to_name(), octets: octets as u64, fresh_ms });
             packets.len() < most
@@ -168,7 +173,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
     }
 
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool) {
-        let (erased, more) = self.cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
+        let (erased, more) = core(self).cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
         (erased as u64, more)
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received, WALK_PLACES};
+use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Received, Router, WALK_PLACES};
 use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
     Faces, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights,
@@ -18,7 +18,7 @@ use namely_wire::mgmt::{
 };
 use namely_wire::{ContentType, DataBuilder, DataView, FaceUri, InterestBuilder, LpHeaders, Name, NameRef};
 
-type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
+type Tables = Router<Arc<[u8]>, parking_lot::RawMutex>;
 
 const NOW: Now = Now { ns: 5_000_000_000, unix_ms: 1_800_000_000_000 };
 const USER: Requester = Requester::User(1000);
@@ -92,7 +92,7 @@ impl World {
 
     fn with(config: Config) -> Self {
         World {
-            tables: Forwarder::new(config, 7).unwrap(),
+            tables: Router::new(config, 7).unwrap(),
             faces: RefCell::default(),
             management: RefCell::new(Management::new("test", policy(), NOW)),
             disk: None,

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use namely_discovery::concerns_discovery;
 use namely_forwarder::{
-    FaceId, FaceProperties, Forwarder, Learned, Leaving, Outgoing, Output, Received, TierAnswer, TierWrite,
-    Wanted,
+    FaceId, FaceProperties, Learned, Leaving, Outgoing, Output, Received, TierAnswer, TierWrite, Wanted,
 };
 use namely_link::ReassemblyTotal;
 use namely_wire::Name;
@@ -167,7 +166,7 @@ impl Network {
     /// If `spec` has a limit that no forwarder can have.
     pub fn add_router(&mut self, spec: RouterSpec) -> NodeId {
         let seed = Random::new(self.seed ^ self.nodes.len() as u64).next_u64();
-        let forwarder = Forwarder::new(spec.config(), seed.into()).expect("limits that a forwarder can have");
+        let forwarder = Router::new(spec.config(), seed.into()).expect("limits that a forwarder can have");
         self.nodes.push(Node {
             forwarder,
             faces: BTreeMap::new(),

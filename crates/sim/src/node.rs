@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, Forwarder, Received, TierMarking};
+use namely_forwarder::{Config, FaceId, Received, TierMarking};
 
 use crate::alarm::Alarm;
 use crate::disk::{Disk, DiskSpec};
@@ -12,8 +12,8 @@ use crate::neighbours::Neighbours;
 /// A packet in the simulator.
 pub type Packet = Arc<[u8]>;
 
-/// The forwarder that a node runs.
-pub type Router = Forwarder<Packet, parking_lot::RawMutex>;
+/// The forwarder that a node runs, with its routes.
+pub type Router = namely_forwarder::Router<Packet, parking_lot::RawMutex>;
 
 /// Names a node of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, StrategyError};
+use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router, StrategyError};
 use namely_security::sha256;
 use namely_wire::{FaceUri, Name};
 
@@ -19,13 +19,13 @@ const _: () = assert!(FACES_MORE > 1 + namely_io::FACES_ROOT_EXTRA);
 impl Config {
     /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if
     /// it cannot be.
-    pub fn forwarder<B, R>(&self, seed: u128) -> Result<Forwarder<B, R>, String>
+    pub fn forwarder<B, R>(&self, seed: u128) -> Result<Router<B, R>, String>
     where
         B: PacketBuf,
         R: lock_api::RawMutex,
     {
         let forwarder =
-            Forwarder::new(self.forwarder_config(), seed).map_err(|error| format!("tables: {error}"))?;
+            Router::new(self.forwarder_config(), seed).map_err(|error| format!("tables: {error}"))?;
         for (prefix, strategy) in &self.strategies() {
             set_strategy(&forwarder, prefix, strategy)
                 .map_err(|error| format!("strategy: \"{prefix}\" = \"{strategy}\": {error}"))?;
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(of_root(""), "/ /localhost/nfd/strategy/best-route/v=5");
     }
 
-    type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
+    type Tables = Router<Arc<[u8]>, parking_lot::RawMutex>;
 
     fn config(text: &str) -> Config {
         Config::parse(text, Path::new("namely.toml")).unwrap()

@@ -216,13 +216,13 @@ fn is_global(prefix: &Name) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use namely_forwarder::{Config, FaceId, FaceProperties, Forwarder};
+    use namely_forwarder::{Config, FaceId, FaceProperties, Router};
     use namely_wire::DataBuilder;
     use namely_wire::mgmt::{Route, route_flags};
 
     use super::*;
 
-    type Core = Forwarder<std::sync::Arc<[u8]>, namely_host::CoreLock>;
+    type Core = Router<std::sync::Arc<[u8]>, namely_host::CoreLock>;
 
     const ORIGINS: [RouteOrigin; 1] = [RouteOrigin::APP];
 

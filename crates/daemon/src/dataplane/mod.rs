@@ -45,4 +45,4 @@ pub(crate) use tap::{Overheard, Tap, TapLink};
 pub(crate) use times::AllTimes;
 
 /// The forwarding core in this home.
-pub type Core = namely_forwarder::Forwarder<Packet, namely_host::CoreLock>;
+pub type Core = namely_forwarder::Router<Packet, namely_host::CoreLock>;

@@ -12,10 +12,8 @@ fn what_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
     let key = forwarder.key_of(id).unwrap();
     forwarder.face_release(id).unwrap();
     let name: Name = "/a".parse().unwrap();
-    let route = Route { face_id: id.0, ..Route::default() };
     assert_eq!(forwarder.enter_nexthop(name.as_name(), key, 0), Err(FibError::NoFace));
-    assert_eq!(forwarder.enter_route(&name, (key, Holder::Face(key)), &route, 0), Err(RibError::NoFace));
     assert_eq!(forwarder.enter_binding(&name, key), Err(BindError::NoFace));
     let sizes = forwarder.table_sizes();
-    assert_eq!((sizes.fib, sizes.rib, sizes.bindings), (0, 0, 0));
+    assert_eq!((sizes.fib, sizes.bindings), (0, 0));
 }

@@ -1,5 +1,5 @@
-//! What released faces left behind, which is cleared in bounded turns: bindings, next hops, routes,
-//! and the Interests that they waited for.
+//! What released faces left behind, which is cleared in bounded turns: bindings, next hops, and the
+//! Interests that they waited for.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,7 +9,6 @@ use lock_api::RawMutex;
 use crate::faces::FaceKey;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
-use crate::pipeline::FibInstaller;
 use crate::reserve::Reserve;
 use crate::slab::Id;
 use crate::strategy::FibChange;
@@ -33,7 +32,7 @@ const PIT_SWEPT_PER_TURN_MAX: usize = 512;
 /// Released faces that tables still mention.
 #[derive(Default)]
 pub(crate) struct Departed {
-    /// By FIB, RIB or BPT.
+    /// By FIB or BPT.
     tables: VecDeque<FaceKey>,
     /// By the PIT: these wait for a sweep to begin.
     waiting: Vec<FaceKey>,
@@ -85,12 +84,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let most = *left;
         let bindings = self.sweep_bindings(face, most);
         let (nexthops, nexthops_left) = self.sweep_nexthops(face, most);
-        let Some(mut rib) = self.rib.try_lock() else { return false };
-        let routes = rib.len();
-        let routes_left = rib.remove_face(face, most, &mut FibInstaller { forwarder: self });
-        let routes = routes - rib.len();
-        *left -= bindings.max(nexthops).max(routes).min(most);
-        bindings < most && !nexthops_left && !routes_left
+        *left -= bindings.max(nexthops).min(most);
+        bindings < most && !nexthops_left
     }
 
     /// Removes up to `count` next hops of a face; returns how many, and whether more may remain.

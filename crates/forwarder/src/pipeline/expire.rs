@@ -1,31 +1,20 @@
-//! Time passes: pending Interests and routes that have lasted long enough, and what released faces
-//! left behind. Nothing here scans a table.
+//! Time passes: pending Interests that have lasted long enough, and what released faces left behind. Nothing here scans a table.
 
 use lock_api::RawMutex;
-use namely_wire::NameRef;
 
-use crate::faces::FaceKey;
-use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
 use crate::reserve::Reserve;
-use crate::rib::Install;
 use crate::strategy::MemoryId;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
 /// [`Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
 /// is due at once again.
-const EXPIRED_PER_CALL_MAX: usize = 512;
+pub(crate) const EXPIRED_PER_CALL_MAX: usize = 512;
 
-/// The same of routes, each of which may change what several tables have.
-const ROUTES_PER_CALL_MAX: usize = 64;
-
-/// When to try again if the control path holds the RIB.
-const RIB_RETRY_NS: u64 = 10_000_000;
-
-/// How long after a turn of what inherits routes the next one comes.
-const RIB_TURN_NS: u64 = 1_000_000;
+/// How long after a turn of what tables hold of released faces the next one comes.
+pub(crate) const TABLES_TURN_NS: u64 = 10_000_000;
 
 /// What one call of [`Forwarder::expire_within`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +25,17 @@ pub struct Expiry {
     pub is_more: bool,
 }
 
+impl Expiry {
+    /// What is due at the earliest of these times.
+    pub(crate) fn of<const N: usize>(due_ns: [Option<u64>; N], now_ns: u64) -> Self {
+        let next_ns = due_ns.into_iter().flatten().min();
+        Expiry { next_ns, is_more: next_ns.is_some_and(|next_ns| next_ns <= now_ns) }
+    }
+}
+
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Ends pending Interests (guide 4.2.6, Interest Finalize) and routes whose time is over, runs
-    /// the timers of strategies, and returns when to call again; `None` if nothing waits. A pending
+    /// Ends pending Interests (guide 4.2.6, Interest Finalize) whose time is over, runs the
+    /// timers of strategies, and returns when to call again; `None` if nothing waits. A pending
     /// Interest ends within about a millisecond after its lifetime, silently. `out` is for what is
     /// sent on a timer: announcements of a congested tier.
     pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
@@ -70,42 +67,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let strategies = self.memory.run_timers(now_ns, budget, &|| self.next_random());
         let (mut tables, mut pending) = (None, None);
         if self.has_departed() {
-            tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(RIB_RETRY_NS));
+            tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
             pending = self.sweep_pending(now_ns, budget);
         }
         let kept = self.pit.give_back(now_ns, budget);
         let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
-        let routes = self.expire_routes(now_ns, budget);
-        let next_ns = [pit, strategies, routes, tables, pending, kept, announced].into_iter().flatten().min();
-        Expiry { next_ns, is_more: next_ns.is_some_and(|next_ns| next_ns <= now_ns) }
-    }
-
-    /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
-    /// wait.
-    fn expire_routes(&self, now_ns: u64, budget: usize) -> Option<u64> {
-        let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
-        let mut budget = budget.min(ROUTES_PER_CALL_MAX);
-        while budget > 0 && rib.expire_one(now_ns, &mut FibInstaller { forwarder: self }) {
-            budget -= 1;
-        }
-        let is_behind = rib.catch_up(&mut FibInstaller { forwarder: self });
-        // In between, the control path has its turn.
-        let more = is_behind.then(|| now_ns.saturating_add(RIB_TURN_NS));
-        [rib.next_deadline_ns(), more].into_iter().flatten().min()
-    }
-}
-
-/// Applies the RIB's changes to the FIB, which takes its writers' lock for each.
-pub(crate) struct FibInstaller<'a, B, R> {
-    pub(crate) forwarder: &'a Forwarder<B, R>,
-}
-
-impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
-    fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        self.forwarder.fib_add(name, face, cost)
-    }
-
-    fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
-        self.forwarder.fib_remove(name, face);
+        Expiry::of([pit, strategies, tables, pending, kept, announced], now_ns)
     }
 }

@@ -16,7 +16,7 @@ mod upstreams;
 
 pub(crate) use departed::Departed;
 pub use expire::Expiry;
-pub(crate) use expire::FibInstaller;
+pub(crate) use expire::{EXPIRED_PER_CALL_MAX, TABLES_TURN_NS};
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;

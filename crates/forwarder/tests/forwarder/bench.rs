@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Received};
+use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, Outgoing, Received, Router};
 use namely_wire::mgmt::{Route, route_flags};
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, InterestView, LpHeaders, NackReason, Name, PitToken,
@@ -10,7 +10,7 @@ use namely_wire::{
 };
 
 pub(crate) type Packet = Arc<[u8]>;
-pub(crate) type Fw = Forwarder<Packet, parking_lot::RawMutex>;
+pub(crate) type Fw = Router<Packet, parking_lot::RawMutex>;
 pub(crate) type Sent = Vec<(FaceId, Outgoing<Packet>)>;
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     pub(crate) fn with(config: Config) -> Self {
-        Bench { fw: Forwarder::new(config, 7).unwrap(), now_ns: 1_000_000_000 }
+        Bench { fw: Router::new(config, 7).unwrap(), now_ns: 1_000_000_000 }
     }
 
     pub(crate) fn app(&self) -> FaceId {

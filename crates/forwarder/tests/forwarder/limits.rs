@@ -264,8 +264,8 @@ fn routes_that_end_together_end_in_turns() {
     }
     bench.advance_ms(10);
     assert!(bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns));
-    assert_eq!(bench.fw.table_sizes().rib, 1);
-    assert_eq!((bench.expire(), bench.fw.table_sizes().rib), (None, 0));
+    assert_eq!(bench.fw.rib_len(), 1);
+    assert_eq!((bench.expire(), bench.fw.rib_len()), (None, 0));
 }
 
 #[test]

@@ -1,0 +1,298 @@
+//! A forwarder with routes: for homes in which applications, neighbours and administrators say what
+//! the FIB is to have. A home whose FIB others compute runs a [`Forwarder`] alone.
+//!
+//! What the RIB makes of the FIB goes through the same calls as everybody's; the forwarder knows
+//! nothing of it. In a home with routes, time passes and faces go by the calls here, which do for
+//! the RIB what those of the same name do for all other tables.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Deref;
+
+use lock_api::{Mutex, RawMutex};
+use namely_wire::mgmt::{RibEntry, Route, RouteOrigin};
+use namely_wire::{Name, NameRef};
+
+use crate::config::{Config, ConfigError};
+use crate::control::{SWEPT_AT_ONCE_MAX, WALK_PLACES};
+use crate::faces::{FaceError, FaceId, FaceKey, Released};
+use crate::fib::FibError;
+use crate::forwarder::Forwarder;
+use crate::packet::{Output, PacketBuf};
+use crate::pipeline::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
+use crate::rib::{Install, MS_NS, Rib, RibError};
+use crate::shares::{Charge, Holder};
+
+/// How long a route lasts that was learned from Data alone, ms.
+pub const LEARNED_ROUTE_MS: u64 = 30_000;
+
+/// Longest time that a route lasts which Data has shown together with a prefix announcement, ms
+/// (NFD's figure).
+pub const ANNOUNCED_ROUTE_MS_MAX: u64 = 600_000;
+
+/// What a learned route costs: as much as an announced one (NFD's figure), more than others.
+const LEARNED_COST: u64 = 2048;
+
+/// Maximum number of routes that one call ends, each of which may change what several tables have.
+const ROUTES_PER_CALL_MAX: usize = 64;
+
+/// When to try again if the control path holds the RIB.
+const RIB_RETRY_NS: u64 = 10_000_000;
+
+/// How long after a turn of what inherits routes the next one comes.
+const RIB_TURN_NS: u64 = 1_000_000;
+
+/// A [`Forwarder`], to which it dereferences, and its RIB.
+pub struct Router<B, R> {
+    forwarder: Forwarder<B, R>,
+    rib: Mutex<R, Rib>,
+    /// Released faces that may have routes.
+    departed: Mutex<R, VecDeque<FaceKey>>,
+}
+
+impl<B, R> Deref for Router<B, R> {
+    type Target = Forwarder<B, R>;
+
+    fn deref(&self) -> &Forwarder<B, R> {
+        &self.forwarder
+    }
+}
+
+impl<B: PacketBuf, R: RawMutex> Router<B, R> {
+    /// See [`Forwarder::new`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
+        let rib = Rib::new(config.rib_routes_max, config.routes_per_holder_max());
+        let forwarder = Forwarder::new(config, seed)?;
+        Ok(Router { forwarder, rib: Mutex::new(rib), departed: Mutex::new(VecDeque::new()) })
+    }
+
+    /// [`Forwarder::face_release`], and the face's routes.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
+        let (key, released) = self.forwarder.release(face)?;
+        self.departed.lock().push_back(key);
+        self.sweep(SWEPT_AT_ONCE_MAX);
+        Ok(released)
+    }
+
+    /// [`Forwarder::expire`], and routes whose time is over.
+    pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
+        self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
+    }
+
+    /// [`Forwarder::expire_within`], and routes.
+    pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
+        let tables = self.forwarder.expire_within(now_ns, budget, out);
+        let budget = budget.max(1);
+        let swept = self.sweep(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
+        Expiry::of([tables.next_ns, swept, self.expire_routes(now_ns, budget)], now_ns)
+    }
+
+    /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
+    /// wait.
+    fn expire_routes(&self, now_ns: u64, budget: usize) -> Option<u64> {
+        let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
+        let mut budget = budget.min(ROUTES_PER_CALL_MAX);
+        while budget > 0 && rib.expire_one(now_ns, &mut self.installer()) {
+            budget -= 1;
+        }
+        let is_behind = rib.catch_up(&mut self.installer());
+        // In between, the control path has its turn.
+        let more = is_behind.then(|| now_ns.saturating_add(RIB_TURN_NS));
+        [rib.next_deadline_ns(), more].into_iter().flatten().min()
+    }
+
+    /// Removes the routes of up to `count` names over faces that have gone, and looks at as many
+    /// such faces at most; returns true if more may remain.
+    fn sweep(&self, count: usize) -> bool {
+        let mut left = count.min(SWEPT_AT_ONCE_MAX);
+        while left > 0 {
+            let Some(face) = self.departed.lock().front().copied() else { return false };
+            let Some(mut rib) = self.rib.try_lock() else { return true };
+            let before = rib.len();
+            if rib.remove_face(face, left, &mut self.installer()) {
+                return true;
+            }
+            // A face that had none costs something, too.
+            left = left.saturating_sub((before - rib.len()).max(1));
+            // Under the RIB's lock nobody else sweeps, and so the first one is still this one.
+            self.departed.lock().pop_front();
+        }
+        !self.departed.lock().is_empty()
+    }
+
+    fn installer(&self) -> FibInstaller<'_, B, R> {
+        FibInstaller { forwarder: &self.forwarder }
+    }
+}
+
+/// Routes.
+impl<B: PacketBuf, R: RawMutex> Router<B, R> {
+    /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
+    /// this returns, but for longer names that inherit the route: beyond the first thousand they
+    /// follow with calls of [`Router::expire`]. The route's ExpirationPeriod begins at `now_ns`. It
+    /// is the router's own: see [`Router::rib_register_for`] for those of others.
+    ///
+    /// # Errors
+    ///
+    /// [`RibError`]: there is no such face, or a limit of the RIB or of the FIB is reached. Nothing
+    /// has changed then.
+    pub fn rib_register(&self, name: &Name, route: &Route, now_ns: u64) -> Result<(), RibError> {
+        self.rib_register_for(Charge::Router, name, route, now_ns)
+    }
+
+    /// The same, with who is charged for the route.
+    ///
+    /// # Errors
+    ///
+    /// As above, and if who is charged has as much as one may.
+    pub fn rib_register_for(
+        &self,
+        charge: Charge,
+        name: &Name,
+        route: &Route,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
+        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
+        let who = match charge {
+            Charge::Holder if key != FaceKey::LOCAL => self.pit.holder_of(key),
+            _ => Holder::ROUTER,
+        };
+        self.enter_route(name, (key, who), route, now_ns)
+    }
+
+    /// Makes a route of what Data has shown ([`crate::Learned`]): it lasts
+    /// [`LEARNED_ROUTE_MS`], costs as much as an announced one, is not inherited by names below
+    /// that have their own, and is charged to the holder of the face.
+    ///
+    /// # Errors
+    ///
+    /// As for other routes.
+    pub fn learn(&self, prefix: &Name, face: FaceId, now_ns: u64) -> Result<(), RibError> {
+        self.learn_for(prefix, face, LEARNED_ROUTE_MS, now_ns)
+    }
+
+    /// The same of a prefix that a believed announcement names, for as long as that holds, but no
+    /// longer than [`ANNOUNCED_ROUTE_MS_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// As for other routes.
+    pub fn learn_announced(
+        &self,
+        prefix: &Name,
+        face: FaceId,
+        lifetime_ms: u64,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
+        self.learn_for(prefix, face, lifetime_ms.min(ANNOUNCED_ROUTE_MS_MAX), now_ns)
+    }
+
+    fn learn_for(&self, prefix: &Name, face: FaceId, lifetime_ms: u64, now_ns: u64) -> Result<(), RibError> {
+        let route = Route {
+            face_id: face.0,
+            origin: RouteOrigin::PREFIX_ANNOUNCEMENT,
+            cost: LEARNED_COST,
+            flags: 0,
+            expiration_period_ms: Some(lifetime_ms),
+        };
+        self.rib_register_for(Charge::Holder, prefix, &route, now_ns)
+    }
+
+    fn enter_route(
+        &self,
+        name: &Name,
+        (key, who): (FaceKey, Holder),
+        route: &Route,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
+        let expires_at_ns =
+            route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
+        self.rib.lock().register(name, (key, who), route, expires_at_ns, &mut self.installer())?;
+        if !self.has_gone(key) {
+            return Ok(());
+        }
+        self.departed.lock().push_back(key);
+        self.sweep(SWEPT_AT_ONCE_MAX);
+        Err(RibError::NoFace)
+    }
+
+    /// Removes a route; returns true if it was there.
+    pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: RouteOrigin) -> bool {
+        let Some(key) = self.key_of(face) else { return false };
+        self.rib.lock().unregister(name, key, origin, &mut self.installer())
+    }
+
+    /// How many routes there are.
+    pub fn rib_len(&self) -> usize {
+        self.rib.lock().len()
+    }
+
+    /// All routes, in the order of their names, each with the time that it has left at `now_ns`.
+    pub fn rib_snapshot(&self, now_ns: u64) -> Vec<RibEntry> {
+        let mut entries = Vec::new();
+        let mut last = None;
+        loop {
+            last = self.rib_walk(last.as_ref(), now_ns, &mut entries);
+            if last.is_none() {
+                return entries;
+            }
+        }
+    }
+
+    /// The faces that this very name has routes to.
+    pub fn rib_faces(&self, name: &Name) -> Vec<u64> {
+        self.rib.lock().faces(name)
+    }
+
+    /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of
+    /// names: the first ones, or those after `last`. Returns the last name, unless there are none
+    /// after it.
+    pub fn rib_walk(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
+        self.rib.lock().walk(last, WALK_PLACES as usize, now_ns, entries)
+    }
+}
+
+/// Applies the RIB's changes to the FIB, which takes its writers' lock for each.
+struct FibInstaller<'a, B, R> {
+    forwarder: &'a Forwarder<B, R>,
+}
+
+impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
+    fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
+        self.forwarder.fib_add(name, face, cost)
+    }
+
+    fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
+        self.forwarder.fib_remove(name, face);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::faces::FaceProperties;
+
+    /// A race, taken apart: the face goes between two steps of a registration.
+    #[test]
+    fn a_route_that_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
+        let router = Router::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
+        let id = router.face_register(FaceProperties::application()).unwrap();
+        let key = router.key_of(id).unwrap();
+        router.face_release(id).unwrap();
+        let name: Name = "/a".parse().unwrap();
+        let route = Route { face_id: id.0, ..Route::default() };
+        let entered = router.enter_route(&name, (key, Holder::Face(key)), &route, 0);
+        assert_eq!(entered, Err(RibError::NoFace));
+        assert_eq!((router.table_sizes().fib, router.rib_len()), (0, 0));
+    }
+}
