@@ -163,6 +163,7 @@ void nk_emit(struct nnet *nn, u64 id, const struct nn_emitted *out);
 void nk_out_full(struct nnet *nn);
 bool nk_row(struct nnet *nn, const struct nn_row *row);
 void nk_skb_get(struct sk_buff *skb);
+void nk_skb_keep(struct sk_buff *skb);
 void nk_skb_put(struct sk_buff *skb);
 struct sk_buff *nk_skb_make(size_t len);
 const u8 *nk_skb_data(const struct sk_buff *skb);
@@ -189,6 +190,16 @@ static void keep_payload_only(struct sk_buff *skb)
 	skb->nohdr = 1;
 	skb->cloned = 1;
 	atomic_add(1 << SKB_DATAREF_SHIFT, &skb_shinfo(skb)->dataref);
+}
+
+/*
+ * Not before the link's header has been read: who sends the same packet at this moment, and owns it
+ * as well, may write there from now on.
+ */
+void nk_skb_keep(struct sk_buff *skb)
+{
+	keep_payload_only(skb);
+	skb_get(skb);
 }
 
 /* With room for a packet and the headers of any device; null if there is no memory. */
@@ -378,7 +389,6 @@ static bool make_ours(struct nnet *nn, struct sk_buff *skb)
 	skb_ext_reset(skb);
 	nf_reset_ct(skb);
 	skb->dev = NULL;
-	keep_payload_only(skb);
 	return true;
 }
 
@@ -389,6 +399,7 @@ static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
 	int err = nnet_call(nn, &call);
 	u32 i;
 
+	cpu->packets += count;
 	if (err) {
 		if (err == -ESHUTDOWN)	/* the core has taken nothing */
 			for (i = 0; i < count; i++)
@@ -399,6 +410,24 @@ static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
 	nnet_due(nn, call.answer);
 	send_out(cpu);
 	return 0;
+}
+
+u64 nnet_expire(struct nnet *nn)
+{
+	struct nn_call call = { .op = NN_EXPIRE };
+	struct nnet_cpu *cpu;
+
+	rcu_read_lock();
+	local_bh_disable();
+	cpu = this_cpu_ptr(nnet_cpus);
+	if (nnet_call(nn, &call)) {
+		call.answer = U64_MAX;
+		__skb_queue_purge(&cpu->out);
+	}
+	send_out(cpu);
+	local_bh_enable();
+	rcu_read_unlock();
+	return call.answer;
 }
 
 static void collect(struct nnet_cpu *cpu, u32 n, struct nnet_face *face, struct sk_buff *skb,
@@ -475,6 +504,8 @@ static bool take_frame(struct nnet *nn, struct nnet_cpu *cpu, u32 n, struct sk_b
 	if (!make_ours(nn, skb))
 		return false;
 	nnet_count(nn, NNET_IN_SOFTIRQ);
+	if (nnet_dispatch(face, skb, from))
+		return false;
 	collect(cpu, n, face, skb, from);
 	return true;
 
@@ -521,6 +552,38 @@ static void frames_in(struct list_head *frames, struct packet_type *type, struct
 	if (count)
 		process(nn, cpu, count);
 	local_bh_enable();
+}
+
+void nnet_take_dispatched(struct sk_buff_head *parcels)
+{
+	struct nnet *nn = NULL;
+	struct nnet_cpu *cpu;
+	struct sk_buff *skb;
+	u32 count = 0;
+
+	rcu_read_lock();
+	local_bh_disable();
+	cpu = this_cpu_ptr(nnet_cpus);
+	while (count < ARRAY_SIZE(cpu->arrived) && (skb = __skb_dequeue(parcels))) {
+		struct nnet_parcel parcel = *nnet_parcel_of(skb);
+		struct nnet_face *face = xa_load(&parcel.nn->faces, parcel.face);
+
+		if (!face) {
+			nnet_count(parcel.nn, NNET_NO_FACE);
+			kfree_skb(skb);
+			continue;
+		}
+		if (count && parcel.nn != nn) {
+			process(nn, cpu, count);
+			count = 0;
+		}
+		nn = parcel.nn;
+		collect(cpu, count++, face, skb, parcel.from);
+	}
+	if (count)
+		process(nn, cpu, count);
+	local_bh_enable();
+	rcu_read_unlock();
 }
 
 static struct packet_type frame_type __read_mostly = {

@@ -254,6 +254,7 @@ struct listing {
 	struct sk_buff *msg;
 	struct netlink_callback *cb;
 	u8 cmd;
+	bool is_full;
 };
 
 /* A row in a message of its own; false if it does not fit any more. */
@@ -264,6 +265,7 @@ static bool put_row(void *into, const struct nn_row *row)
 				   list->cb->nlh->nlmsg_seq, &nnet_genl, NLM_F_MULTI, list->cmd);
 	bool is_strategy = list->cmd == NNET_CMD_STRATEGY_GET;
 
+	list->is_full = !header;
 	if (!header)
 		return false;
 	if (nla_put(list->msg, NNET_A_NAME, row->name_len, row->name))
@@ -279,6 +281,7 @@ static bool put_row(void *into, const struct nn_row *row)
 	return true;
 
 full:
+	list->is_full = true;
 	genlmsg_cancel(list->msg, header);
 	return false;
 }
@@ -290,10 +293,19 @@ static int list_rows(struct sk_buff *msg, struct netlink_callback *cb, enum nn_t
 	int err = 0;
 
 	/* A bounded part of the table may have no row. */
-	while (!err && !msg->len && cursor != NN_ROWS_END)
+	while (!err && !msg->len && !list.is_full && cursor != NN_ROWS_END)
 		err = nnet_rows(nnet_of(sock_net(msg->sk)), table, &cursor, put_row, &list);
 	cb->args[0] = cursor;
+	if (!err && list.is_full && !msg->len)
+		err = -EMSGSIZE;
 	return err ? err : msg->len;
+}
+
+/* A message holds the longest row: two names, of which one may be a strategy's. */
+static int list_start(struct netlink_callback *cb)
+{
+	cb->min_dump_alloc = NNET_PREFIX_MAX + 1024;
+	return 0;
 }
 
 static int route_get(struct sk_buff *msg, struct netlink_callback *cb)
@@ -315,9 +327,9 @@ static int binding_get(struct sk_buff *msg, struct netlink_callback *cb)
 
 #define WRITES(command, function) \
 	{ .cmd = command, .doit = function, .flags = GENL_UNS_ADMIN_PERM }
-#define LISTS(command, function) { .cmd = command, .dumpit = function }
+#define LISTS(command, function) { .cmd = command, .start = list_start, .dumpit = function }
 
-static const struct genl_small_ops nnet_ops[] = {
+static const struct genl_ops nnet_ops[] = {
 	WRITES(NNET_CMD_FACE_NEW, face_new),
 	WRITES(NNET_CMD_FACE_DEL, face_del),
 	LISTS(NNET_CMD_FACE_GET, face_get),
@@ -340,8 +352,8 @@ static struct genl_family nnet_genl __ro_after_init = {
 	.policy = nnet_policy,
 	.netnsok = true,
 	.module = THIS_MODULE,
-	.small_ops = nnet_ops,
-	.n_small_ops = ARRAY_SIZE(nnet_ops),
+	.ops = nnet_ops,
+	.n_ops = ARRAY_SIZE(nnet_ops),
 	.resv_start_op = NNET_CMD_MAX + 1,
 };
 

@@ -31,6 +31,7 @@ const char *const nnet_count_names[NNET_COUNTS] = {
 	[NNET_SOCKET_FULL] = "socket_full", [NNET_DEVICE_REFUSED] = "device_refused", [NNET_DEVICE_DOWN] = "device_down",
 	[NNET_OUT_FULL] = "out_full", [NNET_NO_FACE] = "no_face", [NNET_NO_MEMORY] = "no_memory",
 	[NNET_NO_NEIGHBOR] = "no_neighbor", [NNET_IN_SOFTIRQ] = "in_softirq", [NNET_IN_TASK] = "in_task",
+	[NNET_DISPATCHED] = "dispatched", [NNET_DISPATCHER_FULL] = "dispatcher_full",
 };
 
 int nnet_need_instance(struct nnet *nn)
@@ -74,14 +75,12 @@ void nnet_due(struct nnet *nn, u64 due_ns)
 static void nnet_work(struct work_struct *work)
 {
 	struct nnet *nn = container_of(work, struct nnet, work.work);
-	struct nn_call call = { .op = NN_EXPIRE };
 	struct nnet_face *face;
 	unsigned long id;
-	u64 due_ns = U64_MAX;
+	u64 due_ns;
 
 	WRITE_ONCE(nn->due_ns, U64_MAX);
-	if (!nnet_call(nn, &call))
-		due_ns = call.answer;
+	due_ns = nnet_expire(nn);
 	rcu_read_lock();
 	xa_for_each(&nn->faces, id, face) {
 		struct nn_call tick = { .op = NN_LINK_TICK, .link = face->link };
@@ -139,6 +138,7 @@ static void __net_exit nnet_net_exit(struct net *net)
 	xa_for_each(&nn->faces, id, face)
 		nnet_face_del(face);
 	mutex_unlock(&nn->lock);
+	nnet_dispatch_flush();
 	cancel_delayed_work_sync(&nn->work);
 }
 
@@ -178,9 +178,12 @@ static int __init nnet_init(void)
 	err = nnet_cpus_init();
 	if (err)
 		goto cpus;
-	err = register_pernet_subsys(&nnet_net_ops);
+	err = nnet_dispatch_init();
 	if (err)
 		goto cpus;
+	err = register_pernet_subsys(&nnet_net_ops);
+	if (err)
+		goto dispatch;
 	err = nnet_face_init();
 	if (err)
 		goto net;
@@ -198,6 +201,8 @@ face:
 	nnet_face_exit();
 net:
 	unregister_pernet_subsys(&nnet_net_ops);
+dispatch:
+	nnet_dispatch_exit();
 cpus:
 	nnet_cpus_exit();
 	return err;
@@ -209,6 +214,7 @@ static void __exit nnet_exit(void)
 	nnet_sock_exit();
 	nnet_face_exit();
 	unregister_pernet_subsys(&nnet_net_ops);
+	nnet_dispatch_exit();
 	rcu_barrier();
 	nnet_cpus_exit();
 	pr_info("nnet: %ld octets left\n", nnet_memory_octets());

@@ -28,7 +28,7 @@ enum nn_op {
 	NN_PACKETS, NN_EXPIRE, NN_FACE_REGISTER, NN_FACE_RELEASE, NN_ROUTE_ADD, NN_ROUTE_REMOVE,
 	NN_BIND, NN_STRATEGY_SET, NN_STRATEGY_UNSET, NN_CS_LIMIT, NN_CS_ERASE, NN_ROWS,
 	NN_LINK_ROWS, NN_LINK_TICK, NN_PANIC, NN_LINK_MTU,
-	NN_CS_SHRINK,
+	NN_CS_SHRINK, NN_WHOLE_NAME,
 };
 
 /* What NN_ROWS lists. */
@@ -110,7 +110,7 @@ void nnet_memory_show(struct seq_file *seq);
 enum nnet_count {
 	NNET_LINEARIZED, NNET_HEAD_COPIED, NNET_FRAGMENT_COPIED, NNET_OCTET_PATCHED, NNET_SOCKET_FULL,
 	NNET_DEVICE_REFUSED, NNET_DEVICE_DOWN, NNET_OUT_FULL, NNET_NO_FACE, NNET_NO_MEMORY, NNET_NO_NEIGHBOR,
-	NNET_IN_SOFTIRQ, NNET_IN_TASK, NNET_COUNTS,
+	NNET_IN_SOFTIRQ, NNET_IN_TASK, NNET_DISPATCHED, NNET_DISPATCHER_FULL, NNET_COUNTS,
 };
 extern const char *const nnet_count_names[NNET_COUNTS];
 
@@ -173,6 +173,7 @@ struct nnet_cpu {
 	struct nn_workspace *workspace;
 	struct sk_buff_head out;
 	struct nn_arrived arrived[64];
+	u64 packets;			/* that it has brought to the door */
 };
 extern struct nnet_cpu __percpu *nnet_cpus;
 
@@ -184,6 +185,31 @@ struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, c
 void nnet_face_del(struct nnet_face *face);
 /* A packet of a socket, in its sender's task. */
 int nnet_send(struct nnet_face *face, struct sk_buff *skb);
+/* Ends what is due, and sends what comes of that; when something is due again, ns. */
+u64 nnet_expire(struct nnet *nn);
+
+/* ---- the dispatcher: dispatch.c ---- */
+
+/* What a packet needs that waits for another processor: in its cb. */
+struct nnet_parcel {
+	struct nnet *nn;
+	u64 face;
+	u8 from[ETH_ALEN] __aligned(2);
+};
+
+static inline struct nnet_parcel *nnet_parcel_of(struct sk_buff *skb)
+{
+	return (struct nnet_parcel *)skb->cb;
+}
+
+/* Whether another processor has it now, or nobody; else who asks is to process it. */
+bool nnet_dispatch(struct nnet_face *face, struct sk_buff *skb, const u8 *from);
+/* Takes some of them; face.c. */
+void nnet_take_dispatched(struct sk_buff_head *parcels);
+/* Until nothing waits that has come before. */
+void nnet_dispatch_flush(void);
+int nnet_dispatch_init(void);
+void nnet_dispatch_exit(void);
 
 int nnet_face_init(void);
 void nnet_face_exit(void);

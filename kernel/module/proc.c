@@ -141,6 +141,16 @@ static int show_memory(struct seq_file *seq, void *unused)
 	return 0;
 }
 
+/* Packets that each processor has brought to the door, of all namespaces. */
+static int show_processors(struct seq_file *seq, void *unused)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		seq_printf(seq, "%d %llu\n", cpu, READ_ONCE(per_cpu_ptr(nnet_cpus, cpu)->packets));
+	return 0;
+}
+
 static int show_stop(struct seq_file *seq, void *unused)
 {
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));
@@ -186,6 +196,7 @@ static const struct {
 	{ "faces", show_faces }, { "fib", show_fib }, { "bpt", show_bpt },
 	{ "strategies", show_strategies }, { "cs", show_cs }, { "stats", show_stats },
 	{ "drops", show_drops }, { "memory", show_memory }, { "stop", show_stop },
+	{ "processors", show_processors },
 };
 
 int nnet_proc_init(struct nnet *nn)

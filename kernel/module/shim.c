@@ -145,7 +145,8 @@ void *nk_alloc(size_t octets, size_t align)
 		if (octets > PAGE_SIZE)
 			atomic_long_inc(&memory_at_once_large);
 	} else {
-		at = kvmalloc(asked, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		/* A cgroup at its limit refuses, and nobody of it is killed for memory. */
+		at = kvmalloc(asked, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	}
 	if (at)
 		atomic_long_add(octets, &memory_octets);

@@ -46,6 +46,30 @@ TEST(routes_strategies_bindings_and_faces_are_listed)
 	CHECK(!strstr(text, "station"), "and gone: %s", text);
 }
 
+/* A message has room for the longest name there is. */
+TEST(a_listing_with_the_longest_names_is_whole)
+{
+	static char prefix[NNET_PREFIX_MAX];
+	int fd;
+
+	net_new();
+	for (size_t i = 0; i + 200 < sizeof(prefix) - 300; i++)
+		prefix[i] = i % 200 ? 'a' : '/';
+	fd = socket_new();
+	CHECK(!socket_bind(fd, prefix), "a prefix of %zu octets", name_of(prefix).len);
+	CHECK(!route_add(prefix, NNET_FACE_LOCAL), "a route for it");
+	CHECK(!strategy_set(prefix, "/localhost/nfd/strategy/multicast"), "a strategy");
+	for (int i = 0; i < 20; i++) {
+		char other[32];
+
+		snprintf(other, sizeof(other), "/b/%d", i);
+		CHECK(!socket_bind(fd, other) && !route_add(other, NNET_FACE_LOCAL), "%s", other);
+	}
+	CHECK(list_count(NNET_CMD_BINDING_GET) == 21, "bindings");
+	CHECK(list_count(NNET_CMD_ROUTE_GET) == 21, "routes");
+	CHECK(list_count(NNET_CMD_STRATEGY_GET) == 2, "strategies");
+}
+
 TEST(writing_takes_a_capability_and_reading_none)
 {
 	struct nets nets = nets_joined();

@@ -74,6 +74,8 @@ static int netlink(void)
 	return fd;
 }
 
+void (*around_request)(bool is_begin);
+
 static void receive(int fd, struct message *answer)
 {
 	ssize_t len = recv(fd, answer, sizeof(*answer), 0);
@@ -81,14 +83,36 @@ static void receive(int fd, struct message *answer)
 	CHECK(len >= (ssize_t)sizeof(struct nlmsghdr), "an answer of netlink");
 }
 
+/* Sends a request; -errno if it fails, or if what it answers found no memory. */
+static int request(int fd, const struct message *message)
+{
+	struct message peeked;
+	ssize_t sent;
+
+	if (around_request)
+		around_request(true);
+	sent = send(fd, message, message->header.nlmsg_len, 0);
+	if (around_request)
+		around_request(false);
+	if (sent < 0)
+		return -errno;
+	return recv(fd, &peeked, sizeof(peeked), MSG_PEEK | (around_request ? MSG_DONTWAIT : 0)) < 0 ? -errno : 0;
+}
+
 static int error_of(const struct message *answer)
 {
 	return *(const int32_t *)NLMSG_DATA(&answer->header);
 }
 
+static uint16_t id;	/* of the family; 0 as long as it is not known */
+
+void netlink_forget(void)
+{
+	id = 0;
+}
+
 static uint16_t family(void)
 {
-	static uint16_t id;
 	struct message message = message_of(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0);
 	int fd;
 
@@ -104,6 +128,11 @@ static uint16_t family(void)
 	return id;
 }
 
+uint16_t netlink_family(void)
+{
+	return family();
+}
+
 /* Asks; an answer with content replaces the message. */
 static int ask(struct message *message)
 {
@@ -112,7 +141,11 @@ static int ask(struct message *message)
 
 	message->header.nlmsg_type = family();
 	message->header.nlmsg_flags |= NLM_F_ACK;
-	CHECK(send(fd, message, message->header.nlmsg_len, 0) > 0, "a request");
+	error = request(fd, message);
+	if (error) {
+		close(fd);
+		return error;
+	}
 	receive(fd, &answer);
 	if (answer.header.nlmsg_type == NLMSG_ERROR) {
 		error = error_of(&answer);
@@ -120,8 +153,7 @@ static int ask(struct message *message)
 		return error;
 	}
 	*message = answer;
-	receive(fd, &answer);
-	error = error_of(&answer);
+	error = recv(fd, &answer, sizeof(answer), 0) < 0 ? -errno : error_of(&answer);
 	close(fd);
 	return error;
 }

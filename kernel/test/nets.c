@@ -71,7 +71,7 @@ static int ask(struct request *request)
 	return answer.error.error;
 }
 
-static void join(int other)
+void link_join(int other)
 {
 	struct request request = request_of(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
 	struct rtattr *info, *data, *peer;
@@ -99,7 +99,7 @@ struct nets nets_joined(void)
 
 	nets.b = net_new();
 	nets.a = net_new();
-	join(nets.b);
+	link_join(nets.b);
 	link_set_up("link", true);
 	net_enter(nets.b);
 	link_set_up("link", true);
@@ -142,6 +142,24 @@ void link_set_mtu(const char *device, uint32_t mtu)
 	request.link.ifi_index = if_nametoindex(device);
 	put(&request, IFLA_MTU, &mtu, sizeof(mtu));
 	CHECK(!ask(&request), "%s MTU %u", device, mtu);
+}
+
+void link_rename(const char *device, const char *name)
+{
+	struct request request = request_of(RTM_NEWLINK, 0);
+
+	request.link.ifi_index = if_nametoindex(device);
+	put(&request, IFLA_IFNAME, name, strlen(name) + 1);
+	CHECK(!ask(&request), "%s becomes %s", device, name);
+}
+
+void link_move(const char *device, int net)
+{
+	struct request request = request_of(RTM_NEWLINK, 0);
+
+	request.link.ifi_index = if_nametoindex(device);
+	put(&request, IFLA_NET_NS_FD, &net, sizeof(net));
+	CHECK(!ask(&request), "%s goes to another namespace", device);
 }
 
 int link_delete(const char *device)

@@ -149,6 +149,30 @@ uint64_t face_of(int fd)
 	return face;
 }
 
+void forwarder_serves(const char *prefix)
+{
+	int consumer = socket_new(), producer = socket_new();
+	struct octets packet, got;
+	char name[64], text[256];
+
+	file_read("stop", text, sizeof(text));
+	CHECK(!strncmp(text, "running", 7) || !strncmp(text, "unused", 6), "it runs: %s", text);
+	CHECK(!route_add(prefix, NNET_FACE_LOCAL), "a route");
+	CHECK(!socket_bind(producer, prefix), "bound");
+	snprintf(name, sizeof(name), "%s/%ld", prefix, random());
+	packet = interest_for(name);
+	packet_send(consumer, &packet);
+	got = packet_receive(producer);
+	CHECK(is_same(&got, &packet), "an Interest arrives");
+	packet = data_for(name, 100);
+	packet_send(producer, &packet);
+	got = packet_receive(consumer);
+	CHECK(is_same(&got, &packet), "and its Data");
+	close(consumer);
+	close(producer);
+	CHECK(!route_delete(prefix, NNET_FACE_LOCAL), "as before");
+}
+
 void file_read(const char *file, char *text, size_t room)
 {
 	char path[64];

@@ -35,6 +35,8 @@
 
 /* Says what this namespace's forwarder has counted. */
 void counters_tell(void);
+/* What the guest was started with, as in calls=1000; else `otherwise`. */
+unsigned long number_given(const char *name, unsigned long otherwise);
 
 /* ---- namespaces and devices: nets.c ---- */
 
@@ -51,7 +53,17 @@ void link_set_up(const char *device, bool is_up);
 void link_wait(const char *device);
 void link_set_mtu(const char *device, uint32_t mtu);
 int link_delete(const char *device);
+void link_rename(const char *device, const char *name);
+void link_move(const char *device, int net);
+/* A pair as in nets_joined, between the namespace that is entered and another one. */
+void link_join(int other);
 extern const uint8_t address_a[6], address_b[6];
+
+/* ---- a station that sends what it likes: frames.c ---- */
+
+/* A packet socket on `link`, and frames through it, from one address to another. */
+int station_new(void);
+void station_send(int station, const uint8_t *to, const uint8_t *from, const void *octets, size_t len);
 
 /* ---- generic netlink: control.c. Negative: -errno ---- */
 
@@ -63,6 +75,11 @@ int strategy_set(const char *prefix, const char *strategy);
 int cs_set(uint64_t packets_max);
 long cs_erase(const char *prefix);
 int plant_panic(uint64_t how);
+uint16_t netlink_family(void);
+/* The module was loaded anew: its family has another number. */
+void netlink_forget(void);
+/* If set, it is called before and after a request is sent. */
+extern void (*around_request)(bool is_begin);
 /* How many messages a listing has, and octets of the first name in it. */
 int list_count(enum nnet_cmd command);
 /* A face towards the other namespace, and a route by it. */
@@ -90,6 +107,8 @@ bool nothing_comes(int fd, int ms);
 bool is_packet(const struct octets *packet, uint8_t type, const char *uri);
 bool is_same(const struct octets *one, const struct octets *other);
 uint64_t face_of(int fd);
+/* That a consumer and a producer of this namespace reach each other: nothing has stopped. */
+void forwarder_serves(const char *prefix);
 /* A number in a file of /proc/net/nnet. */
 uint64_t counter(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);

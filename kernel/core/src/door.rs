@@ -8,7 +8,7 @@ use namely_wire::NameRef;
 
 use crate::home::Home;
 use crate::instance::{Answer, Instance, Limits, Refused, planted_panic};
-use crate::packets::{Link, Station, Workspace, set_mtu, tick};
+use crate::packets::{Link, Station, Workspace, set_mtu, tick, whole_name};
 use crate::rows::link_rows;
 use crate::skb::Skb;
 
@@ -71,6 +71,7 @@ mod op {
     pub(super) const PANIC: u32 = 20;
     pub(super) const LINK_MTU: u32 = 21;
     pub(super) const CS_SHRINK: u32 = 22;
+    pub(super) const WHOLE_NAME: u32 = 23;
 }
 
 /// Does what `call` asks for.
@@ -103,6 +104,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
         // SAFETY: as demanded of `nn_call`.
         op::MAKE..=op::FREE_LINK => return unsafe { make_or_free(call) },
         op::PANIC => planted_panic(call.value),
+        op::WHOLE_NAME => return octets(call.name, call.name_len).map(whole_name),
         _ => {}
     }
     // SAFETY: every other operation has an instance, which is only shared.
@@ -201,11 +203,14 @@ fn more(call: &Call) -> Result<NameRef<'_>, Refused> {
     parse(call.more, call.more_len)
 }
 
-fn parse<'a>(octets: *const u8, len: u32) -> Result<NameRef<'a>, Refused> {
-    if octets.is_null() {
-        return if len == 0 { Ok(NameRef::default()) } else { Err(Refused::Invalid) };
+fn parse<'a>(start: *const u8, len: u32) -> Result<NameRef<'a>, Refused> {
+    NameRef::parse_value(octets(start, len)?).map_err(|_| Refused::Invalid)
+}
+
+fn octets<'a>(start: *const u8, len: u32) -> Result<&'a [u8], Refused> {
+    if start.is_null() {
+        return if len == 0 { Ok(&[]) } else { Err(Refused::Invalid) };
     }
     // SAFETY: the call brings so many octets, and they stay until it ends.
-    let octets = unsafe { core::slice::from_raw_parts(octets, len as usize) };
-    NameRef::parse_value(octets).map_err(|_| Refused::Invalid)
+    Ok(unsafe { core::slice::from_raw_parts(start, len as usize) })
 }

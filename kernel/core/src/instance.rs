@@ -80,8 +80,6 @@ impl Instance {
         config.bindings_max = limits.bindings as usize;
         config.strategy_choices_max = limits.strategies as usize;
         config.strategy_prefixes_max = limits.strategies as usize;
-        // Routes are who configures the kernel's to compute.
-        config.rib_routes_max = 1;
         let cs_packets_max = config.cs_packets_max;
         let core = make(config, seed)?;
         let reassembly = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);

@@ -8,6 +8,9 @@ use namely_forwarder::{Batch, FaceId, Outgoing, Output, PacketBuf, Received};
 use namely_link::{
     Carried, Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
 };
+use namely_wire::LpView;
+use namely_wire::tlv::read_tlv;
+use namely_wire::types::NAME;
 
 use crate::home::{Home, Lock, Part};
 use crate::instance::{Answer, EXPIRED_PER_CALL, Instance, Refused};
@@ -86,6 +89,18 @@ fn without_padding(frame: &[u8]) -> &[u8] {
         Ok(Some(octets)) => frame.get(..octets).unwrap_or(frame),
         Ok(None) | Err(_) => frame,
     }
+}
+
+/// Where in a frame the name of its packet lies: the offset of its VALUE in the upper half of the
+/// number, how many octets in the lower. 0 if there is no name, or no whole packet.
+#[inline(never)]
+pub(crate) fn whole_name(frame: &[u8]) -> u64 {
+    let found =
+        LpView::parse(without_padding(frame)).ok().filter(|view| view.frag_count == 1).and_then(|view| {
+            let name = read_tlv(view.fragment?).ok()?.children().require(NAME).ok()?.value;
+            Some((name.as_ptr().addr().wrapping_sub(frame.as_ptr().addr()), name.len()))
+        });
+    found.map_or(0, |(offset, len)| (offset as u64) << 32 | len as u64)
 }
 
 /// Does what is due on a link; answers when it is again, ns.

@@ -6,6 +6,8 @@ use namely_forwarder::PacketBuf;
 
 unsafe extern "C" {
     fn nk_skb_get(skb: *mut c_void);
+    /// One more reference; from now on what lies before the packet is free to be written.
+    fn nk_skb_keep(skb: *mut c_void);
     fn nk_skb_put(skb: *mut c_void);
     /// A new linear sk_buff with `len` octets of zero and headroom for any device; null if there is
     /// no memory.
@@ -37,12 +39,13 @@ impl Skb {
         Skb { skb, data: unsafe { nk_skb_data(skb) }, len }
     }
 
-    /// A part of it, which keeps all of it; `None` if it does not lie within.
+    /// The packet in it, which keeps all of it and of which others may write what lies before;
+    /// `None` if it does not lie within.
     pub(crate) fn part(&self, offset: usize, len: usize) -> Option<Self> {
         let part = self.as_ref().get(offset..offset.checked_add(len)?)?;
         let (data, len) = (part.as_ptr(), part.len() as u32);
         // SAFETY: this holds a reference, so there is one to add to; the part is of its octets.
-        unsafe { nk_skb_get(self.skb) };
+        unsafe { nk_skb_keep(self.skb) };
         Some(Skb { skb: self.skb, data, len })
     }
 
