@@ -14,8 +14,13 @@ use namely_wire::{Component, DataView, InterestBuilder, LpView, Name, NameRef, t
 use crate::error::Error;
 use namely_testbed::Interrupt;
 
-/// How long one question waits for its answer. A router without a route may say nothing at all.
+/// How long the first question waits for its answer. A router without a route may say nothing at
+/// all, so that the next is asked soon; but each waits twice as long as the one before, since
+/// answers may take longer than this.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
+
+/// How long a question waits at most.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Pause after an answer that was none, or a socket that was not there.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
@@ -78,21 +83,25 @@ fn answer(
 ) -> Result<Vec<u8>, Error> {
     let deadline = Instant::now() + limit;
     let mut nonce = std::process::id().rotate_left(16);
-    let lifetime_ms = ANSWER_WAIT.as_millis() as u64;
+    let mut wait = ANSWER_WAIT;
     while Instant::now() < deadline {
         nonce = nonce.wrapping_add(1);
-        let interest = ask(nonce.to_be_bytes()).lifetime_ms(lifetime_ms).build();
-        if let Some(content) = ask_once(socket, &interest) {
+        let interest = ask(nonce.to_be_bytes()).lifetime_ms(wait.as_millis() as u64).build();
+        let begun = Instant::now();
+        if let Some(content) = ask_once(socket, &interest, wait) {
             return Ok(content);
+        }
+        if begun.elapsed() >= wait {
+            wait = (2 * wait).min(ANSWER_WAIT_MAX);
         }
         interrupt.sleep(RETRY_PAUSE)?;
     }
     Err(Error::TimedOut { what: format!("the producer of {what}"), after: limit })
 }
 
-fn ask_once(socket: &Path, interest: &[u8]) -> Option<Vec<u8>> {
+fn ask_once(socket: &Path, interest: &[u8], wait: Duration) -> Option<Vec<u8>> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(ANSWER_WAIT)).ok()?;
+    stream.set_read_timeout(Some(wait)).ok()?;
     stream.write_all(interest).ok()?;
     let mut received = Vec::new();
     let mut chunk = [0; 16 * 1024];
@@ -112,4 +121,37 @@ fn content_of(packet: &[u8]) -> Option<Vec<u8>> {
     let link = LpView::parse(packet).ok()?;
     let data = DataView::parse(link.fragment?).ok()?;
     Some(data.content.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use namely_wire::{DataBuilder, SignatureInfo};
+
+    use super::*;
+
+    /// A router whose disk is slow: it answered nobody, however often it was asked.
+    #[test]
+    fn an_answer_that_takes_longer_than_the_first_question_waits_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("router.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                thread::spawn(move || {
+                    let mut interest = [0; 1024];
+                    if stream.read(&mut interest).is_ok_and(|n| n > 0) {
+                        thread::sleep(3 * ANSWER_WAIT);
+                        let name: Name = "/a/probe".parse().unwrap();
+                        let data = DataBuilder::new(name.as_name()).build(b"there", &SignatureInfo::null());
+                        let _ = stream.write_all(&data.finish(&[]));
+                    }
+                });
+            }
+        });
+        wait_for_answer(&socket, "/a/probe", 20 * ANSWER_WAIT, &Interrupt::default()).unwrap();
+    }
 }

@@ -11,7 +11,7 @@ use namely_security::{Signer, sign_data};
 use namely_store::tier::{
     Asked, Bypass, EngineKind, Fairness, Options, ReadId, Slowness, THREADS_MAX, Tier, Written,
 };
-use namely_wire::{DataBuilder, Name};
+use namely_wire::DataBuilder;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -22,11 +22,8 @@ use crate::store::{cpu_time, fill, name, refused};
 /// Room for what is written while the orders are measured.
 const WRITTEN_MAX: u64 = 16 << 30;
 
-/// Packets that are written by turns, each time as if they were fresh for longer.
-const WRITTEN_PACKETS: u64 = 512;
-
-/// What the index takes for a longer time.
-const LONGER_MS: u64 = 1 << 21;
+/// The first segment that is written while reads go on: from there on all names are of one length.
+const FIRST_WRITTEN: u64 = 1 << 32;
 
 /// How long the first read, and the first write, may take.
 const BEGIN_LIMIT: Duration = Duration::from_secs(10);
@@ -111,22 +108,18 @@ fn orders(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
         ("data-first", Fairness::DataFirst),
         ("weighted 4:1", Fairness::Weighted { reads: 4, writes: 1 }),
     ];
-    let packets: Vec<(Name, Vec<u8>)> = (0..WRITTEN_PACKETS)
-        .map(|n| {
-            let name = name(options.records + n);
-            let data = DataBuilder::new(name.as_name());
-            let signed = sign_data(&data, &vec![9; options.disk.octets], &Signer::digest_sha256());
-            signed.map(|wire| (name, wire)).map_err(|error| Error::Usage(error.to_string()))
-        })
-        .collect::<Result<_, _>>()?;
-    let mut expires_ms = namely_host::clock::unix_ms();
+    let first = name(FIRST_WRITTEN);
+    let content = vec![9; options.disk.octets];
+    let signed = sign_data(&DataBuilder::new(first.as_name()), &content, &Signer::digest_sha256());
+    let mut packet = signed.map_err(|error| Error::Usage(error.to_string()))?;
+    let mut next = FIRST_WRITTEN;
     let mut row = |(title, fairness)| {
         let tier = open(folder, options, EngineKind::Threads(options.threads.into()))?;
         tier.set_fairness(fairness);
         let is_over = AtomicBool::new(false);
         let begun = Instant::now();
         let load = std::thread::scope(|scope| {
-            scope.spawn(|| write(&tier, &packets, &mut expires_ms, &is_over));
+            scope.spawn(|| write(&tier, &mut packet, &mut next, &is_over));
             let load = reads(&tier, options);
             // A busy machine may not have let it begin.
             while tier.status().written == 0 && begun.elapsed() < BEGIN_LIMIT {
@@ -144,16 +137,23 @@ fn orders(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
     orders.into_iter().map(&mut row).collect()
 }
 
-/// Writes until it is over.
-fn write(tier: &Tier, packets: &[(Name, Vec<u8>)], expires_ms: &mut u64, is_over: &AtomicBool) {
+/// Writes `packet` under one name after the other until it is over. Nobody reads it, so that its
+/// signature may be of another name.
+fn write(tier: &Tier, packet: &mut [u8], next: &mut u64, is_over: &AtomicBool) {
+    let mut name = name(*next);
+    let octets = name.as_name().as_bytes();
+    // The packet has the name of the last call, or the first: but for the number it is this one.
+    let before = octets.len() - size_of::<u64>();
+    let at = packet.windows(before).position(|part| *part == octets[..before]);
+    let Some(at) = at else { return };
     while !is_over.load(Ordering::Relaxed) {
-        *expires_ms += LONGER_MS;
-        for (name, packet) in packets {
-            while tier.write(name.as_name(), packet, *expires_ms) == Written::Busy {
-                if is_over.load(Ordering::Relaxed) {
-                    return;
-                }
-                std::thread::sleep(Duration::from_micros(100));
+        let octets = name.as_name().as_bytes();
+        packet[at..at + octets.len()].copy_from_slice(octets);
+        match tier.write(name.as_name(), packet, 0) {
+            Written::Busy => std::thread::sleep(Duration::from_micros(100)),
+            Written::Taken | Written::Known => {
+                *next += 1;
+                name = crate::store::name(*next);
             }
         }
     }
