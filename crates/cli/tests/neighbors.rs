@@ -114,6 +114,38 @@ fn a_name_that_is_announced_is_learned_as_a_whole_by_who_trusts_its_key() {
     assert!(learned.len() == 1 && learned[0]["face_id"] == face, "{routes:?}");
 }
 
+#[test]
+fn what_an_application_announces_over_ethernet_is_learned_as_a_whole() {
+    let Some(net) = Pair::new("app") else { return };
+    let [_, app_name] = &net.names;
+    let link = format!("link add veth1 address 02:00:00:00:01:0a type veth peer name veth1 netns {app_name}");
+    if !(net.ip(0, &link) && (0..2).all(|i| net.ip(i, "link set veth1 up"))) {
+        return;
+    }
+    let mut home = Home::new();
+    home.ok(["key", "new", "/lab"]);
+    let certificate = home.path("lab.cert");
+    fs::write(&certificate, home.ok(["cert", "export", "/lab"])).unwrap();
+    let commands = format!(
+        "[authorization]\nlocalhop_rib = true\n[[authorization.key]]\ncertificate = {certificate:?}\nregister = [\"/lab\"]\n"
+    );
+    let trust = format!("[authorization]\nannouncement_anchors = [{certificate:?}]");
+    let far = net.router(&mut home, 0, &["dev://veth0", "dev://veth1"], &commands);
+    let near = net.router(&mut home, 1, &["dev://veth0"], &trust);
+    home.wait_for("the neighbours", || {
+        [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
+    });
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 300_000, 1);
+    let router = "ether://[02:00:00:00:01:0a%veth1]";
+    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--announce", "--router", router]);
+    home.spawn(net.within(1, &serve));
+    home.wait_for("the prefix", || home.ok(["route", "list", "--router", &far]).contains("/lab"));
+    fetch(&home, &near, "f");
+    let routes = home.json(["route", "list", "--router", &near]);
+    assert!(routes.iter().any(|route| route["prefix"] == "/lab"), "{routes:?}");
+}
+
 /// The face to the group of the one device.
 fn group(home: &Home, router: &str) -> serde_json::Value {
     let faces = home.json(["face", "list", "--router", router]);

@@ -10,7 +10,7 @@ use common::{Client, PATIENCE, until};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer};
-use namely_wire::mgmt::{Command, ControlParameters, FacePersistency, RouteOrigin, Scope};
+use namely_wire::mgmt::{Command, ControlParameters, FacePersistency, RouteOrigin, Scope, face_flags};
 use namely_wire::{Announcement, FaceUri, ValidityPeriod};
 
 /// A router that asks its neighbours for what it has no route to.
@@ -66,9 +66,32 @@ impl Chain {
 
     /// The consumer asks for `name`, which the producer answers with this announcement.
     fn fetch(&mut self, name: &str, announcement: &[u8]) {
+        self.fetch_content(name, b"found", announcement);
+    }
+
+    fn fetch_content(&mut self, name: &str, content: &[u8], announcement: &[u8]) {
         self.consumer.ask(name);
-        self.producer.serve_one_announced(b"found", announcement);
-        assert_eq!(self.consumer.receive(PATIENCE).unwrap().data().content, b"found");
+        self.producer.serve_one_announced(content, announcement);
+        assert_eq!(self.consumer.receive(PATIENCE).unwrap().data().content, content);
+    }
+
+    /// Sets the MTU of all links, and whether lost frames go again there. Each end has its face
+    /// once something has crossed.
+    fn configure_links(&mut self, mtu: u64, is_reliable: bool) {
+        self.fetch("/alice/before/v=1/seg=0", b"nonsense");
+        let flags = if is_reliable { face_flags::LINK_RELIABILITY } else { 0 };
+        for client in [&mut self.producer, &mut self.at_middle, &mut self.consumer] {
+            for face in client.faces().iter().filter(|face| face.uri.starts_with("udp4")) {
+                let parameters = ControlParameters {
+                    face_id: Some(face.face_id),
+                    flags: Some(flags),
+                    mask: Some(face_flags::LINK_RELIABILITY),
+                    mtu: Some(mtu),
+                    ..ControlParameters::default()
+                };
+                client.ok(Command::FacesUpdate, &parameters);
+            }
+        }
     }
 }
 
@@ -118,6 +141,34 @@ fn an_announced_prefix_is_learned_as_a_whole_two_routers_away_and_for_ten_minute
     chain.producer.serve_one(b"along");
     assert_eq!(chain.consumer.receive(PATIENCE).unwrap().data().content, b"along");
     assert!(chain.consumer.routes("/alice/other").is_empty(), "it was asked along the route");
+}
+
+#[test]
+fn an_announcement_goes_on_with_fragments_and_over_reliable_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
+    for (mtu, is_reliable, octets) in [(600, false, 5000), (1400, true, 100), (600, true, 5000)] {
+        let of_chain = tempfile::tempdir_in(dir.path()).unwrap();
+        let mut chain = Chain::new(of_chain.path(), std::slice::from_ref(&anchor));
+        chain.configure_links(mtu, is_reliable);
+        let announcement = announcement("/alice/b", 1, later_s(), &ours);
+        chain.fetch_content("/alice/b/file/v=1/seg=0", &vec![7; octets], &announcement);
+        for client in [&mut chain.consumer, &mut chain.at_middle] {
+            until("the whole prefix is learned", || client.routes("/alice/b").first().copied());
+            assert!(client.routes("/alice/b/file").is_empty(), "{mtu} {is_reliable} {octets}");
+        }
+    }
+}
+
+#[test]
+fn an_announcement_without_room_in_the_first_frame_is_counted_and_teaches_the_object_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
+    let mut chain = Chain::new(dir.path(), &[anchor]);
+    chain.configure_links(200, false);
+    chain.fetch("/alice/b/file/v=1/seg=0", &announcement("/alice/b", 1, later_s(), &ours));
+    until("the object's route", || chain.consumer.routes("/alice/b/file").first().copied());
+    assert!(chain.consumer.routes("/alice/b").is_empty());
 }
 
 #[test]

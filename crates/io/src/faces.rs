@@ -155,6 +155,8 @@ pub struct Faces<H: Handler> {
     pub(crate) link_timers: BTreeMap<(u64, SourceId), Arc<Port<H>>>,
     /// Faces whose peers take nothing, by when that is looked at again.
     pub(crate) stall_timers: BTreeMap<(u64, SourceId), Weak<Port<H>>>,
+    /// Ports whose devices refused a frame, and when they are asked again.
+    pub(crate) retry_timers: BTreeMap<(u64, SourceId), Weak<Port<H>>>,
     /// Receiving halves of link services of faces that another worker reads.
     pub(crate) foreign: ForeignReaders<H::Packet>,
     pub(crate) reassembly_timers: ReassemblyTimers,
@@ -187,6 +189,7 @@ impl<H: Handler> Faces<H> {
             timers: BTreeSet::new(),
             link_timers: BTreeMap::new(),
             stall_timers: BTreeMap::new(),
+            retry_timers: BTreeMap::new(),
             foreign: ForeignReaders::default(),
             reassembly_timers: ReassemblyTimers::default(),
             link_drops: LinkDrops::default(),
@@ -282,16 +285,24 @@ impl<H: Handler> Faces<H> {
         Ok(())
     }
 
-    /// Sends what is a link packet already. False if it cannot leave as it is, or there is no room:
-    /// nothing was sent then.
+    /// Sends a packet with the PrefixAnnouncement that belongs to it, or without where that finds
+    /// no room in its first frame.
+    ///
+    /// # Errors
+    /// [`SendError`]; counted at the port.
     #[cold]
-    pub fn send_encoded(&mut self, port: &Arc<Port<H>>, link_packet: H::Packet) -> bool {
+    pub fn send_announced(
+        &mut self,
+        port: &Arc<Port<H>>,
+        outbound: Outbound<H::Packet>,
+        announcement: &[u8],
+    ) -> Result<(), SendError> {
         let (total, context) = self.send_context();
-        let Some(follow_up) = port.send_encoded(link_packet, total, context, &mut self.charge) else {
-            return false;
-        };
+        let share = |octets: Vec<u8>| H::Packet::copied(&octets);
+        let follow_up =
+            port.send_announced(outbound, announcement, share, total, context, &mut self.charge)?;
         self.follow_up(port, follow_up);
-        true
+        Ok(())
     }
 
     /// Makes room in the queues: what has waited longest in the longest ones of the holder with
@@ -570,6 +581,11 @@ impl<H: Handler> Faces<H> {
                 }
             }
             FlushEnd::More => self.to_flush.push_back(port.clone()),
+            FlushEnd::Later(due_ns) => {
+                if let Some(id) = port.id() {
+                    self.retry_timers.insert((due_ns, id), Arc::downgrade(port));
+                }
+            }
             FlushEnd::Failed(errno) => port.report_failure(errno, self.worker()),
         }
     }

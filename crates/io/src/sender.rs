@@ -35,6 +35,8 @@ pub(crate) enum Flushed {
     Some,
     /// No more is taken now.
     Blocked,
+    /// The device did not take the first frame, and nothing tells when it will.
+    Refused,
 }
 
 /// What one flush did.

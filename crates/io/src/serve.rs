@@ -1,6 +1,7 @@
 //! A worker's turn: sources that are ready, frames that arrived, messages, timers, and at the end
 //! what is to be written.
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +30,9 @@ const MESSAGES_NS_MAX: u64 = 1_000_000;
 
 /// Faces whose incomplete messages are looked through in one turn.
 const REASSEMBLY_TICKS_MAX: usize = 16;
+
+/// What came with a packet, in its frame or kept of its first fragment.
+type Announcement<'f> = Option<Cow<'f, [u8]>>;
 
 impl<H: Handler> Faces<H> {
     /// Begins a turn.
@@ -61,9 +65,11 @@ impl<H: Handler> Faces<H> {
         let transports = self.timers.first().map(|(due_ns, _)| *due_ns);
         let links = self.link_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
         let stalls = self.stall_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
+        let retries = self.retry_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
         let waiting = self.waiting.due_ns();
         transports
             .into_iter()
+            .chain(retries)
             .chain(waiting)
             .chain(links)
             .chain(stalls)
@@ -263,7 +269,7 @@ impl<H: Handler> Faces<H> {
             && !(port.is_watched() && handler.watched(face, remote, packet.as_ref()))
         {
             if let Some(announcement) = announcement {
-                handler.announced(&packet, announcement);
+                handler.announced(&packet, &announcement);
             }
             self.packets = self.packets.wrapping_add(1);
             handler.packet(self, face, headers, packet);
@@ -285,7 +291,7 @@ impl<H: Handler> Faces<H> {
             Carried::Completed(buffer) => Kept::Elsewhere(H::Packet::copied(buffer)),
         });
         let (Some((kept, headers, announcement)), Some(face)) = (read, port.tag()) else { return };
-        let announcement = announcement.map(<[u8]>::to_vec);
+        let announcement = announcement.map(Cow::into_owned);
         let packet = match kept {
             Kept::Here(place) => whole.into_part(place),
             Kept::Elsewhere(packet) => packet,
@@ -308,7 +314,7 @@ impl<H: Handler> Faces<H> {
         remote: Remote,
         frame: &'f [u8],
         keep: impl FnOnce(&Carried) -> T,
-    ) -> Option<(T, LpHeaders, Option<&'f [u8]>)> {
+    ) -> Option<(T, LpHeaders, Announcement<'f>)> {
         if port.is_closed() {
             return None;
         }
@@ -425,8 +431,16 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Does what is due at link services, and looks at connections that take nothing.
+    /// Does what is due at link services, looks at connections that take nothing, and asks devices
+    /// again that refused frames.
     pub(crate) fn run_timers(&mut self) {
+        while let Some(entry) = self.retry_timers.first_entry()
+            && entry.key().0 <= self.now_ns
+        {
+            if let Some(port) = entry.remove().upgrade() {
+                self.flush(&port);
+            }
+        }
         while let Some(entry) = self.link_timers.first_entry()
             && entry.key().0 <= self.now_ns
         {

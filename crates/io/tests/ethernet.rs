@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Xdp};
+use namely_link::{LinkConfig, LinkKind};
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use support::namespace::Namespace;
@@ -263,6 +264,75 @@ fn a_transport_that_could_not_send_goes_on_when_its_device_has_another_mtu() {
         // What waited has left, or counts as dropped.
         let counters = a.status(a_id).unwrap().counters;
         assert_eq!(counters.out_frames + counters.drops.total(), 52, "{counters:?}");
+    });
+}
+
+/// A device whose queue holds five frames and takes one in a millisecond; what finds it full is
+/// refused.
+const SHORT_QUEUE: &str = "qdisc add dev va root tbf rate 8mbit burst 2000 limit 5200";
+
+#[test]
+fn what_a_device_refuses_waits_in_the_face_and_leaves_in_order() {
+    let Some(namespace) = pair() else { return };
+    if !namespace.tc(SHORT_QUEUE) {
+        return;
+    }
+    namespace.enter(|| {
+        let [(a, a_id), (b, _)] = known([IoOptions::default(), IoOptions::default()]);
+        let packets: Vec<_> = (0..200).map(|n| packet(1000, n)).collect();
+        let sent = packets.clone();
+        a.with(move |io| {
+            sent.iter().for_each(|octets| support::push(io, a_id, support::frame(octets)).unwrap());
+        });
+        packets.iter().for_each(|octets| assert_eq!(b.next_frame().1, *octets));
+        let status = a.status(a_id).unwrap();
+        assert_eq!((status.counters.drops.total(), status.queue_octets), (0, 0), "{status:?}");
+    });
+}
+
+#[test]
+fn packets_that_wait_for_a_device_that_refuses_them_are_marked() {
+    let Some(namespace) = pair() else { return };
+    if !namespace.tc(SHORT_QUEUE) {
+        return;
+    }
+    namespace.enter(|| {
+        let [(a, a_id), (b, _)] = known([IoOptions::default(), IoOptions::default()]);
+        let port = support::port(a_id).unwrap();
+        port.reconfigure(LinkConfig::new(LinkKind::Datagram { mtu: 1500 }));
+        // Twice what the device takes.
+        for round in 0..80 {
+            a.with(move |io| {
+                (0..20).for_each(|n| _ = support::push(io, a_id, support::frame(&packet(1000, round ^ n))));
+            });
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // A marked one is longer by a header.
+        let counters = a.status(a_id).unwrap().counters;
+        assert!(counters.out_octets > counters.out_frames * 1000, "no mark: {counters:?}");
+        assert_eq!(counters.drops.of("no_buffers"), 0);
+        assert!(b.frames_seen().len() > 100);
+    });
+}
+
+#[test]
+fn what_a_device_refuses_for_long_is_dropped_and_counted_until_it_takes_something() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, _)] = known([IoOptions::default(), IoOptions::default()]);
+        if !namespace.tc("qdisc add dev va root pfifo limit 0") {
+            return;
+        }
+        for n in 0..50 {
+            a.send(a_id, &packet(1000, n));
+        }
+        assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 0, "at once");
+        eventually(|| a.status(a_id).unwrap().queue_octets == 0);
+        assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 50);
+        assert!(namespace.tc("qdisc del dev va root"));
+        a.send(a_id, &packet(1000, 99));
+        eventually(|| b.frames_seen().contains(&packet(1000, 99)));
+        assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 50);
     });
 }
 

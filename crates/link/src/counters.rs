@@ -44,10 +44,13 @@ pub enum LinkDrop {
     AckEvicted,
     /// Environment: there was no memory for it.
     NoMemory,
+    /// Environment or peer: a PrefixAnnouncement was too long, for anybody or for the first frame
+    /// of its packet, which went on without.
+    AnnouncementLeftOut,
 }
 
 /// Reasons of this crate.
-const OWN: usize = 18;
+const OWN: usize = 19;
 
 const OWN_LABELS: [&str; OWN] = [
     "fragment_on_stream",
@@ -68,6 +71,7 @@ const OWN_LABELS: [&str; OWN] = [
     "unacked_evicted",
     "ack_evicted",
     "no_memory",
+    "announcement_left_out",
 ];
 
 impl LinkDrop {
@@ -96,6 +100,7 @@ impl LinkDrop {
             LinkDrop::UnackedEvicted => 15,
             LinkDrop::AckEvicted => 16,
             LinkDrop::NoMemory => 17,
+            LinkDrop::AnnouncementLeftOut => 18,
             LinkDrop::Malformed(error) => OWN + error.number(),
         }
     }

@@ -3,7 +3,9 @@
 use core::fmt;
 use core::ops::Range;
 
-use namely_wire::{LP_PACKET_OCTETS_MAX, LpFraming, LpHeaders, encode_lp_header, encode_lp_probe};
+use namely_wire::{
+    LP_PACKET_OCTETS_MAX, LpFraming, LpHeaders, encode_lp_announced_header, encode_lp_header, encode_lp_probe,
+};
 
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
@@ -145,6 +147,19 @@ impl<P> Frame<P> {
         ready(scratch).ok()?;
         encode_lp_header(headers, framing, None, payload.as_ref().map(|p| p.range.len()), scratch);
         Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload })
+    }
+
+    /// The same of a payload that begins with the packet's PrefixAnnouncement and the Fragment's
+    /// TYPE and LENGTH.
+    pub(crate) fn announced(
+        headers: &LpHeaders,
+        framing: &LpFraming<'_>,
+        payload: Payload<P>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Self> {
+        ready(scratch).ok()?;
+        encode_lp_announced_header(headers, framing, payload.range.len(), scratch);
+        Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload: Some(payload) })
     }
 }
 

@@ -46,5 +46,5 @@ pub use path::PATH_OCTETS_BASE;
 pub use reassembly::{REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
 pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
-pub use sender::LinkSender;
+pub use sender::{ANNOUNCEMENT_OCTETS_MAX, LinkSender};
 pub use service::{Carried, Delivered, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound};

@@ -17,6 +17,7 @@ use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
 use crate::counters::{LinkDrop, LinkDrops};
 use crate::fragment::FRAGMENTS_MAX;
 use crate::messages::{Messages, Place};
+use crate::sender::ANNOUNCEMENT_OCTETS_MAX;
 use crate::sync::{AtomicUsize, Ordering};
 
 /// What an incomplete message is charged beside its octets, so that tiny fragments are bounded too.
@@ -125,9 +126,19 @@ pub(crate) struct Reassembler<R> {
     spare: Vec<u8>,
 }
 
+/// A packet that is complete.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    pub(crate) headers: LpHeaders,
+    pub(crate) octets: Vec<u8>,
+    /// The PrefixAnnouncement of its first fragment.
+    pub(crate) announcement: Option<Vec<u8>>,
+}
+
 #[derive(Debug)]
 struct Message {
     headers: LpHeaders,
+    announcement: Option<Vec<u8>>,
     frag_count: u64,
     /// Fragments 0 up to `next_index`.
     beginning: Vec<u8>,
@@ -157,14 +168,14 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
     }
 
-    /// Adds a fragment. Returns the headers and octets of the packet that it completes.
+    /// Adds a fragment. Returns the packet that it completes.
     pub(crate) fn add(
         &mut self,
         view: &LpView<'_>,
         remote: R,
         now_ns: u64,
         drops: &mut LinkDrops,
-    ) -> Result<Option<(LpHeaders, Vec<u8>)>, LinkDrop> {
+    ) -> Result<Option<Whole>, LinkDrop> {
         let sequence = view.sequence.ok_or(LinkDrop::FragmentWithoutSequence)?;
         let fragment = view.fragment.unwrap_or_default();
         if view.frag_index >= view.frag_count {
@@ -189,6 +200,13 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
         if view.frag_index == 0 {
             message.headers = view.headers;
+            message.announcement = view.prefix_announcement.and_then(|announcement| {
+                let kept = copied(announcement);
+                if kept.is_none() {
+                    drops.count(LinkDrop::AnnouncementLeftOut);
+                }
+                kept
+            });
         }
         if message.insert(view.frag_index, fragment).is_err() {
             self.remove(place);
@@ -209,6 +227,7 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
         let message = Message {
             headers: LpHeaders::default(),
+            announcement: None,
             frag_count,
             beginning: Vec::new(),
             next_index: 0,
@@ -257,12 +276,12 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
     }
 
-    /// Takes a message out: its headers and the octets of its beginning.
-    fn remove(&mut self, place: Place) -> Option<(LpHeaders, Vec<u8>)> {
-        let message = self.messages.remove(place)?;
-        self.octets -= message.charged_octets;
-        self.share.charge(0, message.charged_octets);
-        Some((message.headers, message.beginning))
+    /// Takes a message out: what it is of a packet by now.
+    fn remove(&mut self, place: Place) -> Option<Whole> {
+        let Message { headers, announcement, beginning, charged_octets, .. } = self.messages.remove(place)?;
+        self.octets -= charged_octets;
+        self.share.charge(0, charged_octets);
+        Some(Whole { headers, octets: beginning, announcement })
     }
 
     /// Takes back the buffer of a finished message.
@@ -318,9 +337,21 @@ impl Message {
     fn memory_octets(&self) -> usize {
         MESSAGE_OVERHEAD_OCTETS
             + self.beginning.capacity()
+            + self.announcement.as_ref().map_or(0, Vec::capacity)
             + self.early_octets
             + self.early.len() * FRAGMENT_OVERHEAD_OCTETS
     }
+}
+
+/// A copy of an announcement; `None` of one that is too long, or if there is no memory for it.
+fn copied(announcement: &[u8]) -> Option<Vec<u8>> {
+    if announcement.len() > ANNOUNCEMENT_OCTETS_MAX {
+        return None;
+    }
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(announcement.len()).ok()?;
+    copy.extend_from_slice(announcement);
+    Some(copy)
 }
 
 #[cfg(test)]

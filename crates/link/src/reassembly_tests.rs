@@ -37,7 +37,7 @@ impl Bench {
         let view = LpView::parse(wire).unwrap();
         let added = self.reassembler.add(&view, remote, self.now_ns, &mut self.drops);
         self.reassembler.memory_octets();
-        added.map(|packet| packet.map(|(_, octets)| octets))
+        added.map(|packet| packet.map(|whole| whole.octets))
     }
 }
 
@@ -243,7 +243,7 @@ fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_a
         for face in &mut honest_faces {
             let wire = frame(round * 2 + 1, 1, 2, &[2; 4400]);
             let whole = face.add(&LpView::parse(&wire).unwrap(), 0, 0, &mut of_honest).unwrap();
-            assert_eq!(whole.map(|(_, octets)| octets.len()), Some(8800), "round {round}");
+            assert_eq!(whole.map(|whole| whole.octets.len()), Some(8800), "round {round}");
         }
         assert!(of_honest.is_empty(), "{of_honest:?}");
     }
@@ -283,4 +283,23 @@ fn a_message_times_out_500_ms_after_its_last_fragment() {
     assert_eq!(bench.reassembler.messages.len(), 0);
     assert_eq!(bench.drops.of("reassembly_timeout"), 1);
     assert_eq!(bench.reassembler.due_ns(), None);
+}
+
+#[test]
+fn the_announcement_of_an_incomplete_message_is_charged() {
+    let framing = LpFraming { sequence: Some(9), frag_count: 2, ..LpFraming::default() };
+    let mut wire = Vec::new();
+    encode_lp_header(
+        &LpHeaders::default(),
+        &framing,
+        Some(&[8; ANNOUNCEMENT_OCTETS_MAX]),
+        Some(2),
+        &mut wire,
+    );
+    wire.extend_from_slice(&[6, 0]);
+    let mut bench = Bench::new(limits(10, 1 << 20));
+    assert_eq!(bench.add(0, &frame(5, 0, 2, &[6, 0])), Ok(None));
+    let without = bench.reassembler.memory_octets();
+    assert_eq!(bench.add(0, &wire), Ok(None));
+    assert_eq!(bench.reassembler.memory_octets(), 2 * without + ANNOUNCEMENT_OCTETS_MAX);
 }

@@ -1,12 +1,13 @@
 //! The receiving half of a link service: checks and reassembly.
 
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use namely_wire::{DecodeError, LpHeaders, LpView, PACKET_OCTETS_MAX, types};
 
 use crate::counters::{LinkDrop, LinkDrops};
-use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
+use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyShare, ReassemblyTotal, Whole};
 use crate::service::{Carried, Delivered, LinkKind};
 
 /// What a receiver accepts on its link.
@@ -84,21 +85,22 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         let (Some(fragment), Some(range)) = (view.fragment, view.fragment_range()) else { return Ok(None) };
         if view.frag_count == 1 && view.frag_index == 0 {
             let headers = check(view.headers, fragment, accepts)?;
-            let announcement = view.prefix_announcement;
+            let announcement = view.prefix_announcement.map(Cow::Borrowed);
             return Ok(Some(Delivered { headers, packet: Carried::Whole(range), announcement }));
         }
         if accepts.kind == LinkKind::Stream {
             return Err(LinkDrop::FragmentOnStream);
         }
         let added = self.reassembler.add(view, remote, now_ns, drops)?;
-        let Some((headers, buffer)) = added else { return Ok(None) };
+        let Some(Whole { headers, octets, announcement }) = added else { return Ok(None) };
         self.reassembled += 1;
-        match check(headers, &buffer, accepts) {
+        match check(headers, &octets, accepts) {
             Ok(headers) => {
-                Ok(Some(Delivered { headers, packet: Carried::Completed(buffer), announcement: None }))
+                let announcement = announcement.map(Cow::Owned);
+                Ok(Some(Delivered { headers, packet: Carried::Completed(octets), announcement }))
             }
             Err(drop) => {
-                self.recycle(buffer);
+                self.recycle(octets);
                 Err(drop)
             }
         }

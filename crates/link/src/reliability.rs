@@ -55,12 +55,23 @@ pub(crate) struct Outline<P> {
     pub(crate) frag_index: u64,
     pub(crate) frag_count: u64,
     pub(crate) payload: Payload<P>,
+    /// What precedes the network packet in `payload.packet`: its PrefixAnnouncement, and the first
+    /// Fragment's TYPE and LENGTH; nothing where it has none.
+    pub(crate) announcement_octets: u32,
 }
 
 impl<P> Outline<P> {
-    /// Headers of the network packet go on the first fragment.
-    pub(crate) fn own_headers(&self) -> LpHeaders {
-        if self.frag_index == 0 { self.headers } else { LpHeaders::default() }
+    /// The frame with `framing`'s TxSequence, acknowledgements and padding; `None` if there is no
+    /// memory for it. Headers of the network packet, and its announcement, go on the first
+    /// fragment.
+    pub(crate) fn into_frame(self, framing: LpFraming<'_>, scratch: &mut Vec<u8>) -> Option<Frame<P>> {
+        let Outline { headers, sequence, frag_index, frag_count, payload, announcement_octets } = self;
+        let framing = LpFraming { sequence: Some(sequence), frag_index, frag_count, ..framing };
+        let headers = if frag_index == 0 { headers } else { LpHeaders::default() };
+        if announcement_octets > 0 && frag_index == 0 {
+            return Frame::announced(&headers, &framing, payload, scratch);
+        }
+        Frame::with_header(&headers, &framing, Some(payload), scratch)
     }
 
     fn message(&self) -> u64 {
@@ -204,17 +215,8 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
 
     /// The frame, with as many waiting acknowledgements as fit.
     fn encode(&mut self, outline: &Outline<P>, tx_sequence: u64, scratch: &mut Vec<u8>) -> Option<Frame<P>> {
-        let mut framing = LpFraming {
-            sequence: Some(outline.sequence),
-            frag_index: outline.frag_index,
-            frag_count: outline.frag_count,
-            tx_sequence: Some(tx_sequence),
-            acks: &[],
-            padding_octets: 0,
-        };
-        let payload = || Some(outline.payload.clone());
-        let headers = outline.own_headers();
-        let frame = Frame::with_header(&headers, &framing, payload(), scratch)?;
+        let framing = LpFraming { tx_sequence: Some(tx_sequence), ..LpFraming::default() };
+        let frame = outline.clone().into_frame(framing.clone(), scratch)?;
         // The outer LENGTH may grow by 2 octets.
         let header_room = FRAME_HEADER_OCTETS_MAX.saturating_sub(scratch.len() + 2);
         let mtu_room = self.mtu.saturating_sub(frame.octets() + 2);
@@ -222,24 +224,16 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         if acks == 0 {
             return Some(frame);
         }
-        framing.acks = &self.pending_acks.make_contiguous()[..acks];
-        let frame = Frame::with_header(&headers, &framing, payload(), scratch);
+        let framing = LpFraming { acks: &self.pending_acks.make_contiguous()[..acks], ..framing };
+        let frame = outline.clone().into_frame(framing, scratch);
         self.pending_acks.drain(..acks);
         frame
     }
 
     /// Whether the frame does not fit the link, as its MTU has become smaller since it was made.
     fn is_too_long(&self, outline: &Outline<P>, scratch: &mut Vec<u8>) -> bool {
-        let framing = LpFraming {
-            sequence: Some(outline.sequence),
-            frag_index: outline.frag_index,
-            frag_count: outline.frag_count,
-            tx_sequence: Some(u64::MAX),
-            ..LpFraming::default()
-        };
-        let payload = Some(outline.payload.clone());
-        Frame::with_header(&outline.own_headers(), &framing, payload, scratch)
-            .is_some_and(|frame| frame.octets() > self.mtu)
+        let framing = LpFraming { tx_sequence: Some(u64::MAX), ..LpFraming::default() };
+        outline.clone().into_frame(framing, scratch).is_some_and(|frame| frame.octets() > self.mtu)
     }
 
     /// Records a received TxSequence, to be acknowledged.
@@ -373,12 +367,15 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             }
             // A fragment cannot be cut further: the whole packet goes once more.
             self.forget_message(message);
-            let Outline { headers, payload, .. } = lost.outline;
+            let Outline { headers, payload, announcement_octets, .. } = lost.outline;
             let octets = payload.packet.as_ref().len() as u32;
             if self.too_long.try_reserve(1).is_err() {
                 return drops.count(LinkDrop::NoMemory);
             }
-            self.too_long.push((headers, Payload { range: 0..octets, ..payload }));
+            if announcement_octets > 0 {
+                drops.count(LinkDrop::AnnouncementLeftOut);
+            }
+            self.too_long.push((headers, Payload { range: announcement_octets..octets, ..payload }));
             return;
         }
         // Without this fragment the others of its packet are of no use.

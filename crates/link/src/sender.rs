@@ -2,12 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use namely_wire::{LpFraming, LpHeaders, LpView};
+use namely_wire::{LpFraming, LpHeaders, LpView, PACKET_OCTETS_MAX};
 
 use crate::counters::{LinkDrop, LinkDrops};
 use crate::fragment::FragmentPlan;
-use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload, ready};
+use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Patch, Payload, ready};
 use crate::path::{PATH_OCTETS_BASE, Path};
 use crate::reliability::{Outline, Reliability};
 use crate::service::{LinkConfig, LinkKind, Outbound};
@@ -158,7 +159,80 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
-        let Outbound { mut headers, packet, hop_limit: patch } = outbound;
+        let Outbound { headers, packet, hop_limit: patch } = outbound;
+        let headers = self.own_headers(headers);
+        let octets = packet.as_ref().len();
+        self.send_payload(headers, Payload { packet, range: 0..octets as u32, patch }, now_ns, emit)
+    }
+
+    /// Sends a packet with the PrefixAnnouncement that belongs to it. As all headers do it goes in
+    /// the first frame, and the packet without where that leaves no room. `share` makes a packet
+    /// of octets, which are those that leave.
+    ///
+    /// # Errors
+    /// As [`LinkSender::send`]'s.
+    pub fn send_announced(
+        &mut self,
+        outbound: Outbound<P>,
+        announcement: &[u8],
+        share: impl FnOnce(Vec<u8>) -> P,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        let Outbound { headers, packet, hop_limit } = outbound;
+        let headers = self.own_headers(headers);
+        let octets = packet.as_ref().len();
+        let cut = self.cut_announced(&headers, octets, announcement.len());
+        let together = cut.ok().and_then(|cut| {
+            let first_octets = cut.as_ref().map_or(octets, |(plan, _)| plan.range(0).len());
+            Some((cut, announced(announcement, first_octets, packet.as_ref())?))
+        });
+        let Some((cut, (together, announcement_octets))) = together else {
+            self.drops.count(LinkDrop::AnnouncementLeftOut);
+            let payload = Payload { packet, range: 0..octets as u32, patch: hop_limit };
+            return self.send_payload(headers, payload, now_ns, emit);
+        };
+        let range = announcement_octets..together.len() as u32;
+        let offset = announcement_octets as usize;
+        let patch = hop_limit.map(|patch| Patch { offset: patch.offset + offset, ..patch });
+        let payload = Payload { packet: share(together), range, patch };
+        self.note_packet(octets, now_ns);
+        let sent = match cut {
+            None => self.send_whole(headers, payload, announcement_octets, now_ns, emit),
+            Some(cut) => self.send_cut(headers, payload, announcement_octets, cut, now_ns, emit),
+        };
+        sent.inspect_err(|drop| self.drops.count(*drop))
+    }
+
+    /// How a packet of so many octets is cut with an announcement in its first frame: not at all,
+    /// or with so many octets of padding at its end.
+    fn cut_announced(
+        &mut self,
+        headers: &LpHeaders,
+        octets: usize,
+        announcement_octets: usize,
+    ) -> Result<Option<(FragmentPlan, usize)>, LinkDrop> {
+        let field_octets = announcement_octets + ANNOUNCEMENT_FIELD_OCTETS;
+        let octets_max = match self.config.kind {
+            // NFD takes no longer link packet from a stream.
+            LinkKind::Stream => PACKET_OCTETS_MAX,
+            LinkKind::Datagram { .. } => self.mtu,
+        };
+        if announcement_octets > ANNOUNCEMENT_OCTETS_MAX {
+            return Err(LinkDrop::AnnouncementLeftOut);
+        }
+        let header_octets = self.header_octets(headers, octets_max, 1)?.max(PLAIN_HEADER_OCTETS);
+        if octets + field_octets + header_octets <= octets_max {
+            return Ok(None);
+        }
+        match self.config.kind {
+            LinkKind::Stream => Err(LinkDrop::AnnouncementLeftOut),
+            LinkKind::Datagram { .. } => self.plan(headers, octets, field_octets).map(Some),
+        }
+    }
+
+    /// The headers as this peer gets them.
+    fn own_headers(&mut self, mut headers: LpHeaders) -> LpHeaders {
         // Incoming face indication and consumer-controlled forwarding are not for this peer.
         if !self.config.local_fields {
             headers.incoming_face_id = None;
@@ -170,8 +244,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             self.congestion_marks += 1;
             headers.congestion_mark = Some(1);
         }
-        let octets = packet.as_ref().len();
-        self.send_payload(headers, Payload { packet, range: 0..octets as u32, patch }, now_ns, emit)
+        headers
     }
 
     /// Sends a whole packet, in one frame if it fits.
@@ -194,37 +267,36 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             }
         };
         let sent = if fits {
-            self.send_whole(headers, payload, now_ns, emit)
+            self.send_whole(headers, payload, 0, now_ns, emit)
         } else {
-            self.send_fragments(headers, payload, now_ns, emit)
+            let cut = self.plan(&headers, octets, 0);
+            cut.and_then(|cut| self.send_cut(headers, payload, 0, cut, now_ns, emit))
         };
         sent.inspect_err(|drop| self.drops.count(*drop))
     }
 
-    /// Sends what is a link packet already, if it can leave as it is: where it fits, on a link
-    /// without reliability. False otherwise; nothing was emitted then.
-    pub fn send_encoded(&mut self, link_packet: P, emit: &mut impl FnMut(Frame<P>)) -> bool {
-        let octets = link_packet.as_ref().len();
-        let fits = self.config.kind == LinkKind::Stream || octets <= self.mtu;
-        if !fits || self.reliability.is_some() {
-            return false;
-        }
-        emit(Frame::bare(Payload { packet: link_packet, range: 0..octets as u32, patch: None }));
-        true
-    }
-
+    /// `payload` is what follows so many octets of announcement.
+    #[inline]
     fn send_whole(
         &mut self,
         headers: LpHeaders,
-        payload: Payload<P>,
+        mut payload: Payload<P>,
+        announcement_octets: u32,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
+        if announcement_octets > 0 {
+            payload.range.start = 0;
+        }
         if self.reliability.is_some() {
             self.prepare(1)?;
             let sequence = self.take_sequences(1);
-            let outline = Outline { headers, sequence, frag_index: 0, frag_count: 1, payload };
+            let outline =
+                Outline { headers, sequence, frag_index: 0, frag_count: 1, payload, announcement_octets };
             self.send_outline(outline, 0, now_ns, emit);
+        } else if announcement_octets > 0 {
+            let frame = Frame::announced(&headers, &LpFraming::default(), payload, &mut self.scratch);
+            emit(frame.ok_or(LinkDrop::NoMemory)?);
         } else if headers.is_empty() {
             emit(Frame::bare(payload));
         } else {
@@ -244,19 +316,18 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         reserved.map_err(|_| LinkDrop::NoMemory)
     }
 
-    /// Indexed fragmentation. Headers of the network packet go on the first fragment.
-    fn send_fragments(
+    /// How a packet of so many octets is cut (indexed fragmentation), and the padding of the last
+    /// fragment. Headers of the network packet go on the first, and `more_octets` beside them.
+    fn plan(
         &mut self,
-        headers: LpHeaders,
-        payload: Payload<P>,
-        now_ns: u64,
-        emit: &mut impl FnMut(Frame<P>),
-    ) -> Result<(), LinkDrop> {
+        headers: &LpHeaders,
+        octets: usize,
+        more_octets: usize,
+    ) -> Result<(FragmentPlan, usize), LinkDrop> {
         let mtu = self.mtu;
-        let first_header = self.header_octets(&headers, mtu, crate::FRAGMENTS_MAX)?;
+        let first_header = self.header_octets(headers, mtu, crate::FRAGMENTS_MAX)? + more_octets;
         let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX)?;
-        let mut plan = FragmentPlan::new(payload.range.len(), mtu, first_header, rest_header)?;
-        let mut padding_octets = 0;
+        let plan = FragmentPlan::new(octets, mtu, first_header, rest_header)?;
         if self.reliability.is_none() && plan.count <= EQUAL_FRAGMENTS_MAX {
             let header = |index, headers: &LpHeaders, scratch: &mut Vec<u8>| {
                 let framing = fragment_framing(0, index, plan.count);
@@ -264,22 +335,40 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 namely_wire::encode_lp_header(headers, &framing, None, Some(mtu), scratch);
                 scratch.len()
             };
-            let first = header(0, &headers, &mut self.scratch);
+            let first = header(0, headers, &mut self.scratch) + more_octets;
             let rest = header(1, &LpHeaders::default(), &mut self.scratch);
             if let Some(equal) = plan.equalized(mtu, first, rest) {
-                (plan, padding_octets) = equal;
+                return Ok(equal);
             }
         }
+        Ok((plan, 0))
+    }
+
+    /// Sends a packet's fragments; `payload` is what follows so many octets of announcement.
+    fn send_cut(
+        &mut self,
+        headers: LpHeaders,
+        payload: Payload<P>,
+        announcement_octets: u32,
+        (plan, padding_octets): (FragmentPlan, usize),
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
         self.prepare(plan.count as usize)?;
         self.fragmented += 1;
         let first_sequence = self.take_sequences(plan.count);
+        let packet_start = payload.range.start;
         for frag_index in 0..plan.count {
+            let Range { start, end } = plan.range(frag_index);
+            let leading_octets = if frag_index == 0 { announcement_octets } else { 0 };
+            let range = packet_start + start - leading_octets..packet_start + end;
             let outline = Outline {
                 headers,
                 sequence: first_sequence.wrapping_add(frag_index),
                 frag_index,
                 frag_count: plan.count,
-                payload: Payload { range: plan.range(frag_index), ..payload.clone() },
+                payload: Payload { range, ..payload.clone() },
+                announcement_octets,
             };
             let is_last = frag_index + 1 == plan.count;
             self.send_outline(outline, if is_last { padding_octets } else { 0 }, now_ns, emit);
@@ -299,11 +388,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             reliability.send(outline, now_ns, &mut self.scratch, &mut self.drops, emit);
             return;
         }
-        let framing = fragment_framing(outline.sequence, outline.frag_index, outline.frag_count);
-        let framing = LpFraming { padding_octets, ..framing };
-        if let Some(frame) =
-            Frame::with_header(&outline.own_headers(), &framing, Some(outline.payload), &mut self.scratch)
-        {
+        let framing = LpFraming { padding_octets, ..LpFraming::default() };
+        if let Some(frame) = outline.into_frame(framing, &mut self.scratch) {
             emit(frame);
         }
     }
@@ -413,6 +499,29 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         path.into_iter().chain(reliability).min()
     }
 }
+
+/// A packet behind its announcement and the TYPE and LENGTH of its first Fragment, and how long
+/// those are; `None` if there is no memory for them.
+fn announced(announcement: &[u8], first_octets: usize, packet: &[u8]) -> Option<(Vec<u8>, u32)> {
+    let mut together = Vec::new();
+    let field_octets = announcement.len() + ANNOUNCEMENT_FIELD_OCTETS;
+    together.try_reserve_exact(field_octets + FRAGMENT_FIELD_OCTETS + packet.len()).ok()?;
+    namely_wire::encode_lp_announcement(announcement, first_octets, &mut together);
+    let announcement_octets = together.len() as u32;
+    together.extend_from_slice(packet);
+    Some((together, announcement_octets))
+}
+
+/// Longest PrefixAnnouncement that is sent, or taken with a packet that comes in fragments, octets.
+pub const ANNOUNCEMENT_OCTETS_MAX: usize = 2048;
+
+/// TYPE and LENGTH of PrefixAnnouncement at most, and of Fragment.
+const ANNOUNCEMENT_FIELD_OCTETS: usize = 3 + 3;
+const FRAGMENT_FIELD_OCTETS: usize = 1 + 3;
+
+/// TYPE and LENGTH of a link packet without further fields, and of its Fragment.
+const PLAIN_HEADER_OCTETS: usize = 1 + 3 + FRAGMENT_FIELD_OCTETS;
+
 /// Most fragments of a packet that are made equally long: up to this their FragIndex takes one
 /// octet each.
 const EQUAL_FRAGMENTS_MAX: u64 = 255;

@@ -1,5 +1,6 @@
 //! Both halves of the link service of one face, for who sends and receives on one thread.
 
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -112,9 +113,8 @@ pub struct Delivered<'a> {
     pub headers: LpHeaders,
     /// Its octets: an Interest or a Data by their first TYPE, otherwise unchecked.
     pub packet: Carried,
-    /// The PrefixAnnouncement that came with it, unchecked; never with a packet that came in
-    /// fragments.
-    pub announcement: Option<&'a [u8]>,
+    /// The PrefixAnnouncement that came with it, unchecked.
+    pub announcement: Option<Cow<'a, [u8]>>,
 }
 
 /// The link service of one face: both halves, for one thread. `P` is a shared packet, `R` tells
@@ -224,6 +224,21 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
         self.sender.send(outbound, now_ns, emit)
+    }
+
+    /// Sends a packet with its PrefixAnnouncement ([`LinkSender::send_announced`]).
+    ///
+    /// # Errors
+    /// As [`LinkService::send`]'s.
+    pub fn send_announced(
+        &mut self,
+        outbound: Outbound<P>,
+        announcement: &[u8],
+        share: impl FnOnce(Vec<u8>) -> P,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        self.sender.send_announced(outbound, announcement, share, now_ns, emit)
     }
 
     /// Takes in a frame. `emit` gets frames that its acknowledgements show to be lost. Returns the

@@ -1,8 +1,8 @@
 //! Two link services over a network that loses, repeats and reorders.
 
 use namely_link::{
-    FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal,
-    UNACKED_FRAMES_MAX,
+    ANNOUNCEMENT_OCTETS_MAX, FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch,
+    ReassemblyTotal, UNACKED_FRAMES_MAX,
 };
 use namely_wire::tlv::Writer;
 use namely_wire::{
@@ -158,6 +158,122 @@ fn a_full_packet_crosses_the_smallest_mtu_with_reliability() {
     let got: Vec<_> = frames.iter().filter_map(|frame| receive(&mut to, frame, 0)).collect();
     assert_eq!(got.len(), 1);
     assert_eq!(got[0].1, data.to_vec());
+}
+
+/// Frames of a packet that goes with an announcement; none is longer than the MTU.
+fn send_announced(from: &mut Service, packet: &Packet, announcement: &[u8], now_ns: u64) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let headers = LpHeaders { pit_token: PitToken::new(&[9; 8]), ..LpHeaders::default() };
+    let outbound = Outbound { headers, packet: packet.clone(), hop_limit: None };
+    let emit = &mut |frame| frames.push(octets(frame));
+    from.send_announced(outbound, announcement, Packet::from, now_ns, emit).unwrap();
+    let mtu = from.mtu().unwrap_or(LP_PACKET_OCTETS_MAX);
+    assert!(frames.iter().all(|frame| frame.len() <= mtu), "{:?}", frames.iter().map(Vec::len).max());
+    frames
+}
+
+/// What comes of these frames: the packet's octets and its announcement.
+fn announced(to: &mut Service, frames: &[Vec<u8>], now_ns: u64) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut whole = None;
+    for frame in frames {
+        if let Ok(Some(delivered)) = to.receive(frame, 0, now_ns, &mut |_| ()) {
+            assert_eq!(delivered.headers.pit_token, PitToken::new(&[9; 8]));
+            let announcement = delivered.announcement.map(|announcement| announcement.into_owned());
+            assert!(whole.replace((delivered.packet.octets(frame).to_vec(), announcement)).is_none());
+        }
+    }
+    whole
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn an_announcement_goes_with_the_first_frame_in_fragments_and_over_reliable_links_too(
+        size in 100usize..8800, announcement_octets in 1usize..=400, mtu in 64usize..2000,
+        is_reliable: bool, is_stream: bool, is_reversed: bool,
+    ) {
+        let settings = match (is_stream, is_reliable) {
+            (true, _) => config(LinkKind::Stream),
+            (_, true) => reliable(mtu),
+            _ => datagram(mtu),
+        };
+        let (mut from, mut to) = (service(settings), service(settings));
+        let (data, announcement) = (packet(6, size, 7), vec![8; announcement_octets]);
+        let mut frames = send_announced(&mut from, &data, &announcement, 0);
+        if is_reversed {
+            frames.reverse();
+        }
+        let (got, with) = announced(&mut to, &frames, 0).expect("a packet");
+        prop_assert_eq!(&got[..], &data[..]);
+        let has_room = if is_stream { size + announcement_octets < 8700 } else { mtu > 500 };
+        let is_left_out = drops(&from, "announcement_left_out") == 1;
+        prop_assert!(!(has_room && is_left_out), "{} {} {}", size, announcement_octets, mtu);
+        prop_assert_eq!(with, (!is_left_out).then_some(announcement));
+        prop_assert_eq!(from.counters().fragmented, u64::from(frames.len() > 1));
+    }
+}
+
+#[test]
+fn an_announcement_without_room_in_the_first_frame_is_left_out_and_counted() {
+    for (settings, size, announcement_octets) in [
+        (datagram(200), 300, 180),
+        (reliable(200), 300, 150),
+        (config(LinkKind::Stream), 8700, 100),
+        (datagram(9000), 100, ANNOUNCEMENT_OCTETS_MAX + 1),
+    ] {
+        let (mut from, mut to) = (service(settings), service(settings));
+        let data = packet(6, size, 7);
+        let frames = send_announced(&mut from, &data, &vec![8; announcement_octets], 0);
+        assert_eq!(announced(&mut to, &frames, 0).unwrap(), (data.to_vec(), None), "{settings:?}");
+        assert_eq!(drops(&from, "announcement_left_out"), 1);
+    }
+    let (mut from, mut to) = (service(datagram(9000)), service(datagram(9000)));
+    let longest = vec![8; ANNOUNCEMENT_OCTETS_MAX];
+    let frames = send_announced(&mut from, &packet(6, 100, 7), &longest, 0);
+    assert_eq!(announced(&mut to, &frames, 0).unwrap().1, Some(longest));
+}
+
+#[test]
+fn an_announcement_that_is_too_long_does_not_wait_for_fragments() {
+    for (octets, is_taken) in [(ANNOUNCEMENT_OCTETS_MAX, true), (ANNOUNCEMENT_OCTETS_MAX + 1, false)] {
+        let mut to = service(datagram(9000));
+        let (data, announcement) = (packet(6, 200, 1), vec![8; octets]);
+        let mut whole = None;
+        for (index, part) in data.chunks(100).enumerate() {
+            let frag_index = index as u64;
+            let sequence = Some(5 + frag_index);
+            let framing = LpFraming { sequence, frag_index, frag_count: 2, ..LpFraming::default() };
+            let with = (index == 0).then_some(&announcement[..]);
+            let mut frame = Vec::new();
+            encode_lp_header(&LpHeaders::default(), &framing, with, Some(part.len()), &mut frame);
+            frame.extend_from_slice(part);
+            let delivered = to.receive(&frame, 0, 0, &mut |_| ()).unwrap();
+            whole = delivered.map(|whole| whole.announcement.map(|announcement| announcement.into_owned()));
+        }
+        assert_eq!(whole, Some(is_taken.then_some(announcement)));
+        assert_eq!(drops(&to, "announcement_left_out"), u64::from(!is_taken));
+    }
+}
+
+#[test]
+fn an_announcement_goes_again_with_a_lost_frame_unless_that_has_become_too_long() {
+    for (mtu, is_kept) in [(600, true), (300, false)] {
+        let (mut from, mut to) = (service(reliable(600)), service(reliable(600)));
+        let (data, announcement) = (packet(6, 2000, 7), vec![8; 350]);
+        let frames = send_announced(&mut from, &data, &announcement, 0);
+        assert_eq!(announced(&mut to, &frames[1..], 0), None, "the first is lost");
+        from.reconfigure(reliable(mtu));
+        let mut again = Vec::new();
+        while again.is_empty() {
+            let due_ns = from.due_ns().expect("a timeout");
+            from.tick(due_ns, &mut |frame| again.push(octets(frame)));
+        }
+        let mut fresh = service(reliable(600));
+        let to = if is_kept { &mut to } else { &mut fresh };
+        let (got, with) = announced(to, &again, 0).expect("a packet");
+        assert_eq!((&got[..], with), (&data[..], is_kept.then_some(announcement)));
+        assert_eq!(drops(&from, "announcement_left_out"), u64::from(!is_kept));
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub use face_uri::{Endpoint, FACE_URI_OCTETS_MAX, FaceUri, FaceUriError, Family,
 pub use interest::{InterestBuilder, InterestView};
 pub use lp::{
     CACHE_POLICY_NO_CACHE, LpFraming, LpHeaders, LpView, NackReason, PIT_TOKEN_OCTETS_MAX, PitToken,
-    encode_lp_header, encode_lp_packet, encode_lp_probe,
+    encode_lp_announced_header, encode_lp_announcement, encode_lp_header, encode_lp_packet, encode_lp_probe,
 };
 pub use name::{COMPONENTS_MAX, Component, Components, Name, NameRef};
 pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};

@@ -186,6 +186,45 @@ pub fn encode_lp_header(
 ) {
     let start = out.len();
     let mut w = Writer::from_vec(core::mem::take(out));
+    encode_fields(headers, framing, prefix_announcement, &mut w);
+    if let Some(octets) = fragment_octets {
+        w.header(LP_FRAGMENT, octets);
+    }
+    let octets = w.len() - start + fragment_octets.unwrap_or(0);
+    w.header_at(start, LP_PACKET, octets);
+    *out = w.into_vec();
+}
+
+/// The same where the caller sends PrefixAnnouncement and Fragment right behind, with their TYPEs
+/// and LENGTHs `octets` in all: what [`encode_lp_announcement`] makes, and the fragment's own.
+pub fn encode_lp_announced_header(
+    headers: &LpHeaders,
+    framing: &LpFraming<'_>,
+    octets: usize,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    let mut w = Writer::from_vec(core::mem::take(out));
+    encode_fields(headers, framing, None, &mut w);
+    let octets = w.len() - start + octets;
+    w.header_at(start, LP_PACKET, octets);
+    *out = w.into_vec();
+}
+
+/// Appends to `out` the field PrefixAnnouncement, and the Fragment's TYPE and LENGTH.
+pub fn encode_lp_announcement(announcement: &[u8], fragment_octets: usize, out: &mut Vec<u8>) {
+    let mut w = Writer::from_vec(core::mem::take(out));
+    w.tlv(LP_PREFIX_ANNOUNCEMENT, announcement);
+    w.header(LP_FRAGMENT, fragment_octets);
+    *out = w.into_vec();
+}
+
+fn encode_fields(
+    headers: &LpHeaders,
+    framing: &LpFraming<'_>,
+    prefix_announcement: Option<&[u8]>,
+    w: &mut Writer,
+) {
     if let Some(sequence) = framing.sequence {
         w.tlv(LP_SEQUENCE, &sequence.to_be_bytes());
     }
@@ -195,7 +234,7 @@ pub fn encode_lp_header(
     if framing.frag_count > 1 {
         w.nni(LP_FRAG_COUNT, framing.frag_count);
     }
-    headers.encode_before_fragment(&mut w);
+    headers.encode_before_fragment(w);
     for ack in framing.acks {
         w.tlv(LP_ACK, &ack.to_be_bytes());
     }
@@ -211,12 +250,6 @@ pub fn encode_lp_header(
     if let Some(zeros) = framing.padding_octets.checked_sub(LP_PADDING_HEADER_OCTETS) {
         w.tlv(LP_PADDING, &[0; 252][..zeros.min(252)]);
     }
-    if let Some(octets) = fragment_octets {
-        w.header(LP_FRAGMENT, octets);
-    }
-    let octets = w.len() - start + fragment_octets.unwrap_or(0);
-    w.header_at(start, LP_PACKET, octets);
-    *out = w.into_vec();
 }
 
 /// TYPE and LENGTH of [`LpFraming::padding_octets`].

@@ -6,7 +6,7 @@ use namely_wire::types::*;
 use namely_wire::{
     CACHE_POLICY_NO_CACHE, DataBuilder, DataView, DecodeError, InterestBuilder, LP_PACKET_OCTETS_MAX,
     LpFraming, LpHeaders, LpView, NackReason, Name, PACKET_OCTETS_MAX, PIT_TOKEN_OCTETS_MAX, PitToken,
-    SignatureInfo, encode_lp_header, encode_lp_packet,
+    SignatureInfo, encode_lp_announced_header, encode_lp_announcement, encode_lp_header, encode_lp_packet,
 };
 use proptest::prelude::*;
 
@@ -279,6 +279,14 @@ proptest! {
         let announcement = announcement.as_ref().map(|a| &a[..]);
         encode_lp_header(&headers, &framing, announcement, Some(fragment.len()), &mut wire);
         wire.extend(&fragment);
+        if let Some(announcement) = announcement {
+            let (mut in_parts, mut behind) = (vec![], vec![]);
+            encode_lp_announcement(announcement, fragment.len(), &mut behind);
+            behind.extend(&fragment);
+            encode_lp_announced_header(&headers, &framing, behind.len(), &mut in_parts);
+            in_parts.extend(&behind);
+            prop_assert_eq!(&in_parts, &wire);
+        }
         let view = LpView::parse(&wire).unwrap();
         prop_assert_eq!(view.headers, headers);
         prop_assert_eq!(view.fragment, Some(&fragment[..]));

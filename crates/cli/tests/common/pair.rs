@@ -48,6 +48,20 @@ impl Pair {
         command
     }
 
+    /// The same command in namespace `i`.
+    pub fn within(&self, i: usize, command: &Command) -> Command {
+        let mut within = Command::new("ip");
+        within.args(["netns", "exec", &self.names[i]]).arg(command.get_program()).args(command.get_args());
+        for (variable, value) in command.get_envs() {
+            match value {
+                Some(value) => within.env(variable, value),
+                None => within.env_remove(variable),
+            };
+        }
+        command.get_current_dir().into_iter().for_each(|dir| _ = within.current_dir(dir));
+        within
+    }
+
     /// Starts a router in namespace `i`, which listens at `listen` too and has `rest` at the end of
     /// its `[faces]`; its socket is `<i>.sock` in the home.
     pub fn router(&self, home: &mut Home, i: usize, listen: &[&str], rest: &str) -> String {

@@ -2,10 +2,9 @@
 //! packet that they came with, and are shown with the route that it teaches. Nobody believes them
 //! here.
 
-use super::Packet;
+use namely_link::ANNOUNCEMENT_OCTETS_MAX;
 
-/// Longest announcement that is looked at, octets.
-const ANNOUNCEMENT_OCTETS_MAX: usize = 2048;
+use super::Packet;
 
 /// Announcements that are kept while a worker forwards the packets that it has read.
 const ANNOUNCEMENTS_OF_A_BATCH_MAX: usize = 64;

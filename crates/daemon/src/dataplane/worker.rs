@@ -10,7 +10,7 @@ use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenE
 use namely_link::{Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
-use namely_wire::{FaceUri, LpFraming, LpHeaders, NameRef, encode_lp_header};
+use namely_wire::{FaceUri, LpHeaders, NameRef};
 
 use super::announced::Announced;
 use super::command::{Command, Reply};
@@ -494,13 +494,14 @@ impl Output<Packet> for Sink<'_> {
         };
         let Outgoing { packet, headers, hop_limit } = outgoing;
         let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
+        // What does not get in is counted at the port. Applications learn no routes.
         if !self.announced.is_empty()
             && let Some(announcement) = self.announced.with(&packet)
-            && send_announced(self.io, port, &headers, &packet, announcement)
+            && port.reach() != Reach::Local
         {
+            let _ = self.io.send_announced(port, Outbound { headers, packet, hop_limit }, announcement);
             return;
         }
-        // What does not get in is counted at the port.
         let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
     }
 
@@ -528,26 +529,6 @@ impl Holders for Sink<'_> {
     fn holder(&mut self, face: FaceId) -> Holder {
         self.ports.get(face).map_or(Holder::Root, |port| port.holder())
     }
-}
-
-/// Sends a packet with its announcement. Not to applications, which learn no routes, nor where the
-/// two are too long for one frame, or lost frames are sent again: false, and nothing was sent.
-#[cold]
-fn send_announced(
-    io: &mut Io,
-    port: &Arc<Port>,
-    headers: &LpHeaders,
-    packet: &Packet,
-    announcement: &[u8],
-) -> bool {
-    if port.status().reach == Reach::Local {
-        return false;
-    }
-    let mut link_packet = Vec::with_capacity(packet.len() + announcement.len() + 64);
-    let framing = LpFraming::default();
-    encode_lp_header(headers, &framing, Some(announcement), Some(packet.len()), &mut link_packet);
-    link_packet.extend_from_slice(packet);
-    io.send_encoded(port, link_packet.into())
 }
 
 impl Sink<'_> {

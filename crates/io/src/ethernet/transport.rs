@@ -163,6 +163,7 @@ impl EtherSender {
                 }
                 Err(Errno::INTR) => (),
                 Err(Errno::AGAIN) => return Flushed::Blocked,
+                Err(Errno::NOBUFS | Errno::NOMEM) => return Flushed::Refused,
                 // When a device goes, its listener takes its faces down.
                 Err(errno) => {
                     queue.pop();

@@ -24,7 +24,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         // Before the queue is looked at: whoever queues after this flush asks for another one.
         state.flushers &= !context.flusher;
         for _ in 0..ROUNDS_MAX {
-            if state.state != FaceState::Up {
+            if state.state != FaceState::Up || state.is_refused(context.now_ns) {
                 return FlushEnd::Done;
             }
             // Without a writer, someone else writes just now, and will see what was queued: he
@@ -48,6 +48,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             state.count(&sent);
             if sent.octets > 0 {
                 state.progress_ns = context.now_ns;
+                state.refused = None;
                 self.is_answered.store(true, Ordering::Relaxed);
             }
             if let Some(octets) = sent.path_octets {
@@ -70,10 +71,15 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
                 Ok(Flushed::All) => (),
                 Ok(Flushed::Some) => return FlushEnd::More,
                 Ok(Flushed::Blocked) => return self.stands(&mut state),
+                Ok(Flushed::Refused) => {
+                    if let Some(again_ns) = state.on_refused(context.now_ns, charge) {
+                        return FlushEnd::Later(again_ns);
+                    }
+                }
                 Err(errno) => return FlushEnd::Failed(errno),
             }
         }
-        if state.queue.is_empty() { FlushEnd::Done } else { FlushEnd::More }
+        if state.waiting().0 == 0 { FlushEnd::Done } else { FlushEnd::More }
     }
 
     /// Nothing more is taken: has somebody look later whether anything was, unless somebody does.
@@ -163,6 +169,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             }
         };
         state.is_blocked = false;
+        state.refused = None;
         state.writer = Some(Box::new(Writer { sender, frames }));
     }
 

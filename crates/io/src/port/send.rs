@@ -6,8 +6,24 @@ use std::sync::atomic::Ordering;
 use namely_link::{Frame, LinkDrop, LinkSender, Outbound};
 use namely_wire::LpView;
 
+use crate::queue::WaitingFrames;
+
 use super::FacePort;
 use super::state::{FollowUp, PortState, SendContext, SendError};
+
+/// Where the frames of one packet join the queue.
+struct Entry<'a, P> {
+    queue: &'a mut WaitingFrames<P>,
+    begins_packet: bool,
+    now_ns: u64,
+}
+
+impl<P: AsRef<[u8]>> Entry<'_, P> {
+    #[inline]
+    fn push(&mut self, frame: Frame<P>) {
+        self.queue.push(frame, std::mem::take(&mut self.begins_packet), self.now_ns);
+    }
+}
 
 impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     /// Queues a packet's frames if there is room.
@@ -22,39 +38,52 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         context: SendContext,
         charge: &mut isize,
     ) -> Result<FollowUp, SendError> {
+        let is_answer = outbound.headers.nack.is_none();
+        self.queue_packet(is_answer, total_octets, context, charge, |link, entry| {
+            link.send(outbound, context.now_ns, &mut |frame| entry.push(frame))
+        })
+    }
+
+    /// The same of a packet with its PrefixAnnouncement; `share` makes a packet of octets.
+    ///
+    /// # Errors
+    /// [`SendError`]; counted.
+    pub(crate) fn send_announced(
+        &self,
+        outbound: Outbound<P>,
+        announcement: &[u8],
+        share: impl FnOnce(Vec<u8>) -> P,
+        total_octets: isize,
+        context: SendContext,
+        charge: &mut isize,
+    ) -> Result<FollowUp, SendError> {
+        self.queue_packet(true, total_octets, context, charge, |link, entry| {
+            link.send_announced(outbound, announcement, share, context.now_ns, &mut |frame| entry.push(frame))
+        })
+    }
+
+    /// Queues the frames that `send` makes of one packet, if there is room.
+    #[inline]
+    fn queue_packet(
+        &self,
+        is_answer: bool,
+        total_octets: isize,
+        context: SendContext,
+        charge: &mut isize,
+        send: impl FnOnce(&mut LinkSender<P>, &mut Entry<'_, P>) -> Result<(), LinkDrop>,
+    ) -> Result<FollowUp, SendError> {
         let mut state = self.state.lock();
         state.admit(&self.limits, || self.is_closed(), total_octets)?;
-        if outbound.headers.nack.is_none() {
+        if is_answer {
             // Changed under the lock only.
             self.answers.store(self.answers().wrapping_add(1), Ordering::Relaxed);
         }
         let PortState { link, queue, .. } = &mut *state;
         let before = queue.memory_octets();
-        let mut begins_packet = true;
-        let sent = link.send(outbound, context.now_ns, &mut |frame| {
-            queue.push(frame, std::mem::take(&mut begins_packet), context.now_ns);
-        });
+        let sent = send(link, &mut Entry { queue, begins_packet: true, now_ns: context.now_ns });
         *charge += (queue.memory_octets() - before) as isize;
         sent.map_err(SendError::Link)?;
         Ok(state.follow_up(context))
-    }
-
-    /// Queues what is a link packet already; `None` if it cannot leave as it is, or there is no
-    /// room.
-    pub(crate) fn send_encoded(
-        &self,
-        link_packet: P,
-        total_octets: isize,
-        context: SendContext,
-        charge: &mut isize,
-    ) -> Option<FollowUp> {
-        let mut state = self.state.lock();
-        state.admit(&self.limits, || self.is_closed(), total_octets).ok()?;
-        let PortState { link, queue, .. } = &mut *state;
-        let before = queue.memory_octets();
-        let sent = link.send_encoded(link_packet, &mut |frame| queue.push(frame, true, context.now_ns));
-        *charge += (queue.memory_octets() - before) as isize;
-        sent.then(|| state.follow_up(context))
     }
 
     /// Shows an arrived frame to the sending half of the link service.

@@ -34,8 +34,17 @@ pub(crate) enum FlushEnd {
     Stands(u64),
     /// Again in the next turn.
     More,
+    /// Again at this time, ns.
+    Later(u64),
     Failed(Errno),
 }
+
+/// How long frames are kept for a device that refuses them and takes none, ns. After that each is
+/// dropped that it refuses, until it takes one: it may refuse them for ever.
+pub(super) const REFUSED_NS_MAX: u64 = 200_000_000;
+
+/// When a device that refused a frame is asked again, ns: nothing tells that its queue has room.
+const RETRY_NS: u64 = 250_000;
 
 /// What the lock is for.
 pub(super) struct PortState<P> {
@@ -53,6 +62,8 @@ pub(super) struct PortState<P> {
     pub(super) in_flight: (usize, usize),
     /// Nothing more is taken: the reading worker waits until something is.
     pub(super) is_blocked: bool,
+    /// The device refuses what is sent, and is asked again in a while.
+    pub(super) refused: Option<Refused>,
     /// What arrives is not read for some time. Only set where the sending half has the descriptor
     /// of the receiving one.
     pub(super) is_resting: bool,
@@ -65,6 +76,15 @@ pub(super) struct PortState<P> {
     /// The earliest time at which some worker serves the link's timer.
     pub(super) timer_ns: Option<u64>,
     pub(super) counters: PortCounters,
+}
+
+/// A device that refuses frames.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refused {
+    /// Since when it has taken nothing, ns.
+    pub(super) since_ns: u64,
+    /// Nothing is sent before, ns.
+    pub(super) again_ns: u64,
 }
 
 pub(super) struct Writer<P> {
@@ -108,6 +128,7 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             epoch: 0,
             in_flight: (0, 0),
             is_blocked: false,
+            refused: None,
             is_resting: false,
             progress_ns: 0,
             is_watched: false,
@@ -173,7 +194,8 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
     /// told again: it clears its bit, under the lock, before it looks at the queue.
     #[inline]
     pub(super) fn follow_up(&mut self, context: SendContext) -> FollowUp {
-        let flush = !self.queue.is_empty() && !self.is_blocked && self.flushers & context.flusher == 0;
+        let is_taken = !self.is_blocked && !self.is_refused(context.now_ns);
+        let flush = !self.queue.is_empty() && is_taken && self.flushers & context.flusher == 0;
         if flush {
             self.flushers |= context.flusher;
         }
@@ -183,6 +205,32 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             self.timer_ns = arm_ns;
         }
         FollowUp { flush, arm_ns }
+    }
+
+    /// Returns true if the device is not to be asked yet.
+    #[inline]
+    pub(super) fn is_refused(&self, now_ns: u64) -> bool {
+        self.refused.is_some_and(|refused| now_ns < refused.again_ns)
+    }
+
+    /// The device refused the first frame that the writer has. Returns when to send that again;
+    /// `None` if the device has taken nothing for so long that this frame is dropped, and the next
+    /// may be tried at once.
+    pub(super) fn on_refused(&mut self, now_ns: u64, charge: &mut isize) -> Option<u64> {
+        let since_ns = self.refused.map_or(now_ns, |refused| refused.since_ns);
+        if now_ns.saturating_sub(since_ns) < REFUSED_NS_MAX {
+            let again_ns = now_ns.saturating_add(RETRY_NS);
+            self.refused = Some(Refused { since_ns, again_ns });
+            return Some(again_ns);
+        }
+        let writer = self.writer.as_mut()?;
+        let before = writer.frames.memory_octets();
+        writer.frames.pop();
+        let after = writer.frames.memory_octets();
+        *charge -= (before - after) as isize;
+        self.in_flight = (writer.frames.octets(), after);
+        self.counters.drops.count("no_buffers");
+        None
     }
 
     pub(super) fn count(&mut self, sent: &Sent) {
@@ -224,5 +272,6 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         self.epoch = self.epoch.wrapping_add(1);
         self.in_flight = (0, 0);
         self.is_blocked = false;
+        self.refused = None;
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn flush<P: AsRef<[u8]>>(
             }
             Err(Errno::INTR) => (),
             Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
+            Err(Errno::NOBUFS | Errno::NOMEM) => return Ok(Flushed::Refused),
             // The peer's answer to an earlier datagram; this one was not tried yet.
             Err(Errno::CONNREFUSED) if !was_refused => {
                 was_refused = true;
@@ -63,7 +64,6 @@ pub(crate) fn flush<P: AsRef<[u8]>>(
 fn label(errno: Errno) -> &'static str {
     match errno {
         Errno::MSGSIZE => "datagram_too_large",
-        Errno::NOBUFS | Errno::NOMEM => "no_buffers",
         Errno::CONNREFUSED => "refused",
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::NODEV => "unreachable",
         Errno::PERM | Errno::ACCESS => "not_permitted",

@@ -6,9 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use namely_security::Signer;
 use namely_transport::announce::Announcer;
 use namely_transport::connection::Outbox;
-use namely_wire::{DataView, LpHeaders, Name, PACKET_OCTETS_MAX};
-
-use super::shared::LINK_HEADER_OCTETS;
+use namely_wire::{DataView, LpHeaders, Name};
 
 /// What a producer announces; nothing unless it is wanted and its identity has a key.
 #[derive(Debug, Default)]
@@ -36,12 +34,7 @@ impl Announcing {
             return outbox.send(headers, packet);
         };
         match own.announcement() {
-            Ok(announcement)
-                if packet.len() + announcement.len() + LINK_HEADER_OCTETS <= PACKET_OCTETS_MAX =>
-            {
-                outbox.send_announced(headers, packet, announcement);
-            }
-            Ok(_) => outbox.send(headers, packet),
+            Ok(announcement) => outbox.send_announced(headers, packet, announcement),
             Err(error) => {
                 tracing::warn!(%error, "the prefix is announced no longer");
                 *announcer = None;

@@ -154,7 +154,7 @@ pub(super) struct ProducerState {
 
 /// What NDNLPv2 adds to an answer, octets: its own header, a PIT token of 32 octets, a congestion
 /// mark.
-pub(super) const LINK_HEADER_OCTETS: usize = 48;
+const LINK_HEADER_OCTETS: usize = 48;
 
 /// A miss that the application takes: its ticket, and the Interest.
 pub(super) type Taken = (Ticket, Arc<[u8]>);

@@ -104,14 +104,25 @@ impl Outbox {
         }
     }
 
-    /// Queues `packet` with a PrefixAnnouncement. Over datagrams it goes without.
+    /// Queues `packet` with a PrefixAnnouncement, or without where that leaves them no room: on a
+    /// stream in what NFD reads, otherwise in the first frame.
     pub fn send_announced(&mut self, headers: &LpHeaders, packet: &[u8], announcement: &[u8]) {
-        if self.link.is_some() {
-            return self.send(headers, packet);
+        let start = self.buf.len();
+        let Outbox { link, buf, ends, now_ns, .. } = self;
+        if let Some(link) = link {
+            let outbound = Outbound { headers: *headers, packet: packet.to_vec(), hop_limit: None };
+            let mut emit = |frame| append(&frame, buf, ends);
+            let sent = link.send_announced(outbound, announcement, |together| together, *now_ns, &mut emit);
+            debug_assert!(sent.is_ok(), "the largest packet fits into the fragments allowed");
+        } else {
+            let framing = LpFraming::default();
+            encode_lp_header(headers, &framing, Some(announcement), Some(packet.len()), buf);
+            if buf.len() - start + packet.len() > PACKET_OCTETS_MAX {
+                buf.truncate(start);
+                return self.send(headers, packet);
+            }
+            buf.extend_from_slice(packet);
         }
-        let framing = LpFraming::default();
-        encode_lp_header(headers, &framing, Some(announcement), Some(packet.len()), &mut self.buf);
-        self.buf.extend_from_slice(packet);
         self.packets += 1;
         shown::sent(headers, packet);
     }
@@ -357,6 +368,41 @@ mod tests {
             assert!(octets <= 1000);
             let whole = link.receive(&received[..octets], (), 0, &mut |_| {}).unwrap();
             assert_eq!(whole.map(|whole| whole.packet.octets(&received) == packet), last.then_some(true));
+        }
+    }
+
+    #[test]
+    fn an_announcement_goes_with_the_first_datagram_and_on_a_stream_with_what_it_leaves_room_for() {
+        let mut packet = vec![6, 253, 8, 0];
+        packet.resize(4 + 2048, 9);
+        let (near, far) = pair();
+        let mut outbox = Outbox::new(Some(1000));
+        outbox.send_announced(&LpHeaders::default(), &packet, &[7; 300]);
+        assert_eq!(flush(&mut outbox, &near), Ok(true));
+        let config = LinkConfig::new(LinkKind::Datagram { mtu: 1000 });
+        let mut link: LinkService<Vec<u8>> = LinkService::new(config, ReassemblyTotal::new(1 << 20), 0);
+        let mut received = [0; 2000];
+        for last in [false, false, true] {
+            let octets = far.recv(&mut received).unwrap();
+            assert!(octets <= 1000);
+            let whole = link.receive(&received[..octets], (), 0, &mut |_| {}).unwrap();
+            let seen = whole.map(|whole| (whole.packet.octets(&received) == packet, whole.announcement));
+            assert_eq!(seen, last.then(|| (true, Some(vec![7; 300].into()))));
+        }
+        for (octets, is_announced) in [(8000, true), (8700, false)] {
+            let (near, mut far) = UnixStream::pair().unwrap();
+            let mut outbox = Outbox::new(None);
+            let packet = [&[6, 253, (octets >> 8) as u8, octets as u8], &vec![9; octets][..]].concat();
+            outbox.send_announced(&LpHeaders::default(), &packet, &[7; 300]);
+            let waiting = outbox.len();
+            assert_eq!(outbox.flush(&near), Ok(true));
+            let mut received = vec![0; waiting];
+            far.read_exact(&mut received).unwrap();
+            let link = namely_wire::LpView::parse(&received).unwrap();
+            assert_eq!(
+                (link.fragment, link.prefix_announcement.is_some()),
+                (Some(&packet[..]), is_announced)
+            );
         }
     }
 
