@@ -11,7 +11,7 @@ use namely_io::{FaceTag, IoOptions, Xdp};
 use namely_wire::MacAddress;
 use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
-use support::{Loop, PATIENCE, eventually, has_xdp, packet, reading};
+use support::{Loop, PATIENCE, eventually, has_xdp, packet, reading, until_xdp_has_gone};
 
 const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
 const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
@@ -78,6 +78,7 @@ fn frames_longer_than_a_page_pass_by_xdp() {
         for mtu in [9000, 65_535] {
             assert!(["va", "vb"].iter().all(|device| namespace.ip(&format!("link set {device} mtu {mtu}"))));
             for [near, far] in [[Xdp::On, Xdp::On], [Xdp::On, Xdp::Off], [Xdp::Off, Xdp::On]] {
+                ["va", "vb"].iter().for_each(|device| until_xdp_has_gone(&namespace, device));
                 let (a, id, b, b_id) = joined(reading(near), reading(far));
                 for (n, octets) in [1, 3822, 3823, 4078, 4079, 8192, 8796].into_iter().enumerate() {
                     a.send(id, &packet(octets, n as u8));

@@ -395,12 +395,17 @@ pub(crate) fn reading(xdp: Xdp) -> IoOptions {
     options
 }
 
+/// Waits until no XDP program is at a device. What another test starts meanwhile has the program's
+/// descriptor too until it runs, and with it the program stays.
+#[allow(dead_code, reason = "some files use it")]
+pub(crate) fn until_xdp_has_gone(namespace: &namespace::Namespace, device: &str) {
+    eventually(|| !namespace.shows(&format!("link show dev {device}"), "xdp"));
+}
+
 /// Returns true if a device can be read by AF_XDP; if not, the reason is printed.
 pub(crate) fn has_xdp(namespace: &namespace::Namespace, device: &'static str) -> bool {
     let listened = namespace.enter(|| Loop::start(reading(Xdp::On)).with(|io| io.listen_ethernet(device)));
-    // What another test starts meanwhile has the program's descriptor too until it runs, and with
-    // it the program stays.
-    eventually(|| !namespace.shows(&format!("link show dev {device}"), "xdp"));
+    until_xdp_has_gone(namespace, device);
     listened.inspect_err(|error| skip(Need::Xdp, format_args!("AF_XDP: {error}"))).is_ok()
 }
 
