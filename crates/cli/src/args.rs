@@ -114,6 +114,8 @@ pub enum Command {
     Wait(wait::Wait),
     /// Show what the router is doing
     Status(status::Status),
+    /// Say what the router would do with a name now, and why
+    Why(why::Why),
     /// List, create, change and destroy faces
     #[command(subcommand)]
     Face(face::Face),

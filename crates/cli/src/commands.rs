@@ -28,6 +28,7 @@ pub mod strategy;
 pub mod testbed;
 pub mod up;
 pub mod wait;
+pub mod why;
 
 use crate::args::{Cli, Command, Global};
 use crate::failure::Failure;
@@ -70,6 +71,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Face(c) => c.run(&ctx),
         Command::Channel(c) => c.run(&ctx),
         Command::Wait(c) => c.run(&ctx),
+        Command::Why(c) => c.run(&ctx),
         Command::Complete(c) => c.run(&ctx),
         Command::Neighbors(c) => c.run(&ctx),
         Command::Route(c) => c.run(&ctx),

@@ -21,7 +21,7 @@ use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
 use crate::output::{Output, octets_text};
-use crate::router::{command_failure, connection_failure, nack_failure};
+use crate::router::{command_failure, connection_failure, nack_failure, why_hint};
 use crate::silence::{SILENCE, Silence};
 
 /// How data is fetched.
@@ -303,7 +303,12 @@ pub fn get_failure(error: GetError) -> Failure {
     if let Some(FetchError::Call(CallError::RouterLost)) = error.fetch_error() {
         return failure.hint("start it again with `namely up`");
     }
-    let Some(hint) = error.hint() else { return failure };
+    let Some(hint) = error.hint() else {
+        return match error.fetch_error() {
+            Some(FetchError::Object(ObjectError::NoAnswer { name })) => failure.hint(why_hint(name)),
+            _ => failure,
+        };
+    };
     // The library says what to do, and the command how.
     let option = match &error {
         GetError::IsDirectory { .. } => " with --recursive",

@@ -145,11 +145,17 @@ pub fn remark_on_reach(ctx: &Context<'_>, prefix: &Name, reach: Reach) {
     }
 }
 
+/// What to do about an answer that did not come.
+pub fn why_hint(name: impl std::fmt::Display) -> String {
+    format!("`namely why {name}` tells how far the router gets with it")
+}
+
 /// An Interest that was refused.
 pub fn nack_failure(what: &str, reason: NackReason) -> Failure {
     match reason {
-        NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {what}"))
-            .hint("`namely route list` shows where the router can go; add one with `namely route add`"),
+        NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {what}")).hint(format!(
+            "`namely why {what}` tells what the router knows; add a route with `namely route add`"
+        )),
         NackReason::Congestion => {
             Failure::new(Exit::Timeout, format!("the network is congested: routers refused {what}"))
                 .hint("try again later")

@@ -3,7 +3,8 @@
 
 use namely_wire::mgmt::{
     Command, ControlParameters, Counter, CsDiskStatus, CsInfo, CsList, CsListQuery, CsPacket, Dataset,
-    FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, blocks, cs_flags, strategy_name,
+    Explained, FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, blocks, cs_flags,
+    explain_name, strategy_name,
 };
 use namely_wire::{DecodeError, Name};
 
@@ -173,6 +174,17 @@ impl Client {
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// What the router would do with an Interest for `name` now, table by table (`name/explain`);
+    /// namely's router only, and for users of its machine.
+    ///
+    /// # Errors
+    /// [`ClientError::NotForYou`], and those of [`Client::strategies`].
+    pub fn explain(&mut self, name: &Name) -> Result<Explained, ClientError> {
+        let content = self.content(explain_name(self.connection.scope(), name))?;
+        let explained: Option<Result<Explained, _>> = blocks(&content).next();
+        explained.unwrap_or(Err(DecodeError::Truncated)).map_err(ClientError::Malformed)
     }
 
     /// From now on what the content store's disk has below `prefix` stays (`cs/pin`); namely's

@@ -121,6 +121,13 @@ impl<R: RawMutex> Fib<R> {
         self.table.find_longest(&self.control, key, nexthops).unwrap_or_else(NextHops::none)
     }
 
+    /// How long the longest prefix of `key` is, in components, and its next hops, cheapest first.
+    pub(crate) fn longest_with_costs(&self, key: Key<'_>) -> Option<(usize, Vec<NextHop>)> {
+        let hops =
+            |n, pairs: Pairs<'_>| Some((n, pairs.take(self.nexthops_max).map(NextHop::from_pair).collect()));
+        self.table.find_longest(&self.control, key, hops)
+    }
+
     /// Prefetches what decides where a lookup begins; see [`crate::Batch`].
     pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
         self.table.prefetch_lengths(hashes);

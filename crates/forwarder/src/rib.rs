@@ -246,6 +246,12 @@ impl Rib {
         routes.iter().map(|stored| stored.route.face_id).collect()
     }
 
+    /// The routes of this very name, with the time that they have left.
+    pub(crate) fn routes(&self, name: &Name, now_ns: u64) -> Vec<Route> {
+        let routes = self.nodes.get(name).map_or(&[][..], |node| &node.routes);
+        routes.iter().map(|stored| stored.shown(now_ns)).collect()
+    }
+
     /// Part of a snapshot: up to `count` entries after `from`; returns where to go on.
     pub(crate) fn walk(
         &self,

@@ -252,6 +252,11 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.rib.lock().faces(name)
     }
 
+    /// The routes of this very name, each with the time that it has left at `now_ns`.
+    pub fn rib_routes(&self, name: &Name, now_ns: u64) -> Vec<Route> {
+        self.rib.lock().routes(name, now_ns)
+    }
+
     /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of
     /// names: the first ones, or those after `last`. Returns the last name, unless there are none
     /// after it.

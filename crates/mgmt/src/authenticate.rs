@@ -6,11 +6,11 @@ use namely_security::{
     CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy,
 };
 use namely_wire::mgmt::{Command, ControlResponse};
-use namely_wire::{InterestView, Name};
+use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement::{ANNOUNCEMENT_NOT_BELIEVED, Announced, Announcers, NotTaken};
 use crate::management::Now;
-use crate::policy::{Act, Loopback, Policy, Requester};
+use crate::policy::{Act, Loopback, Policy, Requester, is_reserved};
 
 /// Refusal of a user whose rights do not reach.
 const USER_NOT_ALLOWED: &str = "user_not_allowed";
@@ -64,6 +64,14 @@ impl Authenticator {
     /// Returns true for root and whoever runs the router.
     pub(crate) fn is_superuser(&self, requester: &Requester) -> bool {
         matches!(requester, Requester::User(uid) if self.policy.superusers.contains(uid))
+    }
+
+    /// Returns true if who asks may register or bind `name`, of which `routed` components lead to
+    /// the face `local`, without a signature.
+    pub(crate) fn may_serve(&self, name: NameRef<'_>, routed: Option<usize>, requester: &Requester) -> bool {
+        let is_below_local = routed.is_some_and(|n| n < name.len());
+        let acts = [Act::RegisterOwn(name), Act::BindOwn { name, is_below_local }];
+        !is_reserved(name) && acts.iter().any(|act| self.policy.user_allows(requester, *act))
     }
 
     /// Returns true if `/localhop/nfd` answers other machines.

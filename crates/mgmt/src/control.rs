@@ -7,7 +7,7 @@ use std::fmt;
 
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
-    Counter, CsDiskStatus, CsInfo, CsListQuery, CsPacket, FacePersistency, FaceStatus, FibEntry,
+    Counter, CsDiskStatus, CsInfo, CsListQuery, CsPacket, Explained, FacePersistency, FaceStatus, FibEntry,
     GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice,
 };
 use namely_wire::{FaceUri, Name, NameRef};
@@ -189,6 +189,9 @@ pub trait Tables {
 
     /// Removes a choice; false if there was none.
     fn strategy_unset(&self, prefix: NameRef<'_>) -> bool;
+
+    /// What would become of an Interest for `name` now. What depends on who asks is left out.
+    fn explain(&self, name: NameRef<'_>, now_ns: u64) -> Explained;
 
     /// The content store's state.
     fn cs_info(&self) -> CsInfo;

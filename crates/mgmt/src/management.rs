@@ -408,14 +408,22 @@ impl Management {
             superuser_until_ns.into_iter().for_each(|until_ns| known.superuser_asks(until_ns));
             return None;
         }
-        if request.dataset == Dataset::CsList && !is_superuser {
+        let is_for_them = match request.dataset {
+            Dataset::CsList => is_superuser,
+            Dataset::NameExplain => matches!(incoming.requester, Requester::User(_) | Requester::Loopback(_)),
+            _ => true,
+        };
+        if !is_for_them {
             // What others asked for is nobody else's business.
             self.counters.datasets_unanswerable += 1;
             return Some(reply::no_such_data(interest.name));
         }
         self.counters.datasets += 1;
         let Some(mut production) = Production::new(request.dataset, interest.name, reader(incoming)) else {
-            let content = self.content(request, control, now);
+            let content = match request.dataset {
+                Dataset::NameExplain => self.explained(&request.list.prefix, incoming, control, now),
+                _ => self.content(request, control, now),
+            };
             return Some(self.snapshots.publish(
                 interest.name,
                 content,
@@ -447,6 +455,8 @@ impl Management {
             Dataset::FacesChannels => modules::faces::channels(control.faces),
             // Made in parts.
             Dataset::FibList | Dataset::RibList => Vec::new(),
+            // Depends on who asks: [`Management::explained`].
+            Dataset::NameExplain => Vec::new(),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
             Dataset::CsDisk => {
@@ -459,6 +469,25 @@ impl Management {
             }
             Dataset::BptList => encode_blocks(&modules::bpt::list(control.tables)),
         }
+    }
+
+    /// What would become of an Interest for `name`, as far as it is the business of who asks.
+    fn explained(&self, name: &Name, incoming: &Incoming<'_>, control: Control<'_>, now: Now) -> Vec<u8> {
+        let mut explained = control.tables.explain(name.as_name(), now.ns);
+        explained.asker = incoming.face_id;
+        if !self.authenticator.is_superuser(&incoming.requester) {
+            (explained.cached, explained.pending, explained.is_partial) = (None, Vec::new(), true);
+        }
+        let routed = control.tables.bpt_routed(name.as_name());
+        if let Requester::User(uid) | Requester::Loopback(uid) = &incoming.requester
+            && !self.authenticator.may_serve(name.as_name(), routed, &incoming.requester)
+        {
+            explained.refusal = format!(
+                "user {uid} may neither register nor bind {name} without a key: see [authorization] in the \
+                 router's configuration"
+            );
+        }
+        encode_blocks(&[explained])
     }
 
     fn all_counters(&self, control: Control<'_>) -> Vec<Counter> {

@@ -5,12 +5,13 @@ use namely_forwarder::{
     StrategyError,
 };
 use namely_wire::mgmt::{
-    Counter, CsInfo, CsListQuery, CsPacket, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
+    Counter, CsInfo, CsListQuery, CsPacket, Explained, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice, cs_flags,
 };
 use namely_wire::{Name, NameRef};
 
 use crate::control::Tables;
+use crate::modules::explain;
 
 /// The forwarder itself, some of whose calls are named as those of [`Tables`].
 fn core<B, R>(router: &Router<B, R>) -> &Forwarder<B, R> {
@@ -137,6 +138,10 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
 
     fn strategy_unset(&self, prefix: NameRef<'_>) -> bool {
         core(self).strategy_unset(prefix) == Ok(true)
+    }
+
+    fn explain(&self, name: NameRef<'_>, now_ns: u64) -> Explained {
+        explain::explained(self, name, now_ns)
     }
 
     fn cs_info(&self) -> CsInfo {

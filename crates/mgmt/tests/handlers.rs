@@ -13,8 +13,8 @@ use namely_mgmt::{
 use namely_security::{Signer, sha256, sign_data, sign_interest};
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsList, CsListQuery, Dataset,
-    FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus,
-    LinkType, RibEntry, Route, Scope, blocks,
+    Explained, FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry,
+    GeneralStatus, LinkType, RibEntry, Route, Scope, blocks, explain_name, route_flags,
 };
 use namely_wire::{ContentType, DataBuilder, DataView, FaceUri, InterestBuilder, LpHeaders, Name, NameRef};
 
@@ -749,4 +749,62 @@ fn any_octets_are_survived() {
     });
     let counters = world.management.borrow().counters();
     assert!(counters.not_management > 0);
+}
+
+#[test]
+fn a_name_is_explained_to_users_as_far_as_it_is_their_business_and_to_no_other_host() {
+    let world = World::new();
+    cache(&world, &[name("/many/1")]);
+    let own = world.add_face("fd://1");
+    let route = Route { face_id: own, flags: route_flags::CHILD_INHERIT, ..Route::default() };
+    world.tables.rib_register(&name("/home"), &route, NOW.ns).unwrap();
+    let ask = |of: &str, who: Requester, is_local: bool| {
+        let interest = InterestBuilder::new(explain_name(Scope::Localhost, &name(of)));
+        let interest = interest.can_be_prefix().must_be_fresh().build();
+        let (replies, _) = world.ask_from(&interest, own, is_local, who);
+        let data = DataView::parse(&replies[0]).unwrap();
+        let is_nack = data.content_type == ContentType::Nack;
+        (!is_nack).then(|| blocks::<Explained>(data.content).next().unwrap().unwrap())
+    };
+    let root = ask("/many/1", Requester::User(0), true).expect("root may know");
+    assert_eq!(root.cached.expect("it is cached").name, name("/many/1"));
+    assert_eq!((root.is_partial, root.asker, root.refusal.as_str()), (false, own, ""));
+    let user = ask("/many/1", USER, true).expect("whoever is on this machine may ask");
+    assert_eq!((user.is_partial, user.cached, user.pending.len()), (true, None, 0));
+    assert!(user.refusal.contains("user 1000 may neither register nor bind /many/1"), "{}", user.refusal);
+    let home = ask("/home/x/y", USER, true).unwrap();
+    assert_eq!((home.refusal.as_str(), home.prefix), ("", Some(name("/home"))));
+    assert_eq!(
+        home.routes.iter().map(|r| (&r.prefix, r.route.face_id)).collect::<Vec<_>>(),
+        [(&name("/home"), own)]
+    );
+    let reserved = ask("/localhost/nfd/x", Requester::User(0), true).unwrap();
+    assert!(reserved.refusal.contains("may neither"), "management's own names are nobody's");
+    for stranger in [Requester::Unknown, Requester::Nameless("it left".into())] {
+        assert!(ask("/many/1", stranger.clone(), true).is_none(), "{stranger:?}");
+    }
+    let unnamed =
+        InterestBuilder::new(Dataset::NameExplain.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh();
+    assert_eq!(response(&world.ask(&unnamed.build(), own, Requester::User(0)).0[0]).code, 400);
+}
+
+#[test]
+fn routes_that_a_name_inherits_are_told_up_to_the_one_that_captures() {
+    let world = World::new();
+    let [near, far, top] = ["fd://1", "fd://2", "fd://3"].map(|uri| world.add_face(uri));
+    let add = |at: &str, face_id: u64, flags: u64| {
+        world.tables.rib_register(&name(at), &Route { face_id, flags, ..Route::default() }, NOW.ns).unwrap();
+    };
+    add("/", top, route_flags::CHILD_INHERIT);
+    add("/a", far, route_flags::CHILD_INHERIT);
+    add("/a/b", near, 0);
+    add("/a/b/c", near, 0);
+    let told = |of: &str| {
+        let all = namely_mgmt::Tables::explain(&world.tables, name(of).as_name(), NOW.ns).routes;
+        all.iter().map(|route| (route.prefix.to_string(), route.route.face_id)).collect::<Vec<_>>()
+    };
+    let inherited = [("/a/b/c".to_owned(), near), ("/a".to_owned(), far), ("/".to_owned(), top)];
+    assert_eq!(told("/a/b/c/d"), inherited, "that of /a/b is for itself alone");
+    add("/a", far, route_flags::CHILD_INHERIT | route_flags::CAPTURE);
+    assert_eq!(told("/a/b/c/d"), inherited[..2]);
 }

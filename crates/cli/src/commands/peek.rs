@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Context;
 use crate::args::name;
 use crate::failure::{Exit, Failure};
-use crate::router::{connection_failure, explain_unbound, nack_failure, open};
+use crate::router::{connection_failure, explain_unbound, nack_failure, open, why_hint};
 
 /// Send one Interest and print what answers.
 #[derive(Debug, Args)]
@@ -56,10 +56,10 @@ impl Peek {
                 let failure = nack_failure(&self.name.to_string(), reason);
                 Err(explain_unbound(failure, connection, &self.name))
             }
-            Answer::Timeout => Err(Failure::new(
-                Exit::Timeout,
-                format!("no answer for {} in {} ms", self.name, self.lifetime),
-            )),
+            Answer::Timeout => {
+                let text = format!("no answer for {} in {} ms", self.name, self.lifetime);
+                Err(Failure::new(Exit::Timeout, text).hint(why_hint(&self.name)))
+            }
         }
     }
 

@@ -24,10 +24,11 @@ use crate::sync::plain::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering:
 use alloc::boxed::Box;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::{DataView, NameRef};
+use namely_wire::{DataView, Name, NameRef};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counter;
+use crate::explain::CachedData;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Span;
@@ -489,6 +490,21 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let name = name.ok().filter(|name| prefix.is_prefix_of(*name));
             name.is_none_or(|name| visit(name, packet.len(), cached.fresh_until_ns))
         })
+    }
+
+    /// A Data at or below `name`, the very name first; it does not count as used.
+    pub(crate) fn peek(&self, name: Key<'_>) -> Option<CachedData> {
+        let mut found = None;
+        let components = name.hashes.len();
+        self.index.visit(name, components, true, 1, &mut |_, cached| {
+            found = Some(CachedData {
+                name: NameRef::parse_value(cached.name()).map(Name::from).unwrap_or_default(),
+                octets: cached.packet.as_ref().len(),
+                fresh_until_ns: cached.fresh_until_ns,
+            });
+            true
+        });
+        found.filter(|_| components > 0)
     }
 
     fn any_under(&self, prefix: Key<'_>) -> Option<Handle> {

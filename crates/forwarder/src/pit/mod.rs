@@ -23,17 +23,20 @@ mod storage;
 mod tests;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use lock_api::{Mutex, MutexGuard, RawMutex};
 use namely_wire::{COMPONENTS_MAX, NameRef};
 
 use crate::config::{Config, ConfigError};
+use crate::explain::{PendingInterest, SentTo};
 use crate::faces::FaceKey;
 use crate::hash::NameHashes;
 use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
 use crate::pool::{Pool, boxed};
 use crate::prefetch::prefetch;
+use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -499,6 +502,29 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             slot.state.lock().storage.get().into_iter().for_each(&mut visit);
         }
         (until < self.ids.end()).then_some(until)
+    }
+
+    /// Up to `most` pending Interests for the whole of `name`, whatever their selectors.
+    pub(crate) fn of_name(&self, name: Key<'_>, most: usize) -> Vec<PendingInterest> {
+        let mut found = Vec::new();
+        let hash = name.hashes.whole();
+        let bucket = self.bucket(hash).lock();
+        self.find(bucket.first(), hash, |entry| {
+            if found.len() < most && entry.name_without_digest() == name.octets {
+                let sent_to = |record: &OutRecord| SentTo {
+                    face: record.face.id(),
+                    sent_at_ns: record.sent_at_ns,
+                    nack: record.nack,
+                };
+                found.push(PendingInterest {
+                    expires_at_ns: entry.expires_at_ns,
+                    downstreams: entry.in_records.iter().map(|record| record.face.id()).collect(),
+                    upstreams: entry.out_records.iter().map(sent_to).collect(),
+                });
+            }
+            false
+        });
+        found
     }
 
     /// Prefetches the line where a lookup of `hash` begins; see [`crate::Batch`].

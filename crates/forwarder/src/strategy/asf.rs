@@ -25,7 +25,7 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, LIFETIME_NS, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, advance};
-use super::{Answer, DataVerdict, FibChange, Parameters, Pending, Strategy, Upstream, Verdict};
+use super::{Answer, DataVerdict, FibChange, Measured, Parameters, Pending, Strategy, Upstream, Verdict};
 use crate::faces::FaceKey;
 
 /// The first probe of a prefix comes within so long, at a random time, ns.
@@ -35,7 +35,7 @@ pub(crate) struct Asf;
 
 /// What ASF remembers of a prefix.
 pub(crate) struct AsfMemory {
-    faces: FaceRecords<Measured>,
+    faces: FaceRecords<NextHop>,
     /// When the next probe is due; `None` before the first Interest.
     probe_at_ns: Option<u64>,
     /// As they were at the last Interest.
@@ -44,7 +44,7 @@ pub(crate) struct AsfMemory {
 
 /// What it remembers of a next hop.
 #[derive(Debug, Default)]
-struct Measured {
+struct NextHop {
     rtt: RttEstimator,
     /// True since its last Interests were not answered.
     is_timed_out: bool,
@@ -149,6 +149,14 @@ impl Strategy for Asf {
         });
     }
 
+    fn measured(&self, face: FaceKey, memory: &AsfMemory) -> Measured {
+        let of_face = memory.faces.get(face);
+        of_face.map_or_else(Measured::default, |own| Measured {
+            srtt_ns: own.rtt.srtt_ns(),
+            is_failing: own.is_timed_out,
+        })
+    }
+
     fn fib_changed(&self, change: FibChange, memory: &mut AsfMemory) {
         if let FibChange::Removed(face) = change {
             memory.faces.retain(|own, _| own != face);
@@ -188,7 +196,7 @@ impl AsfMemory {
     /// Times the answer of an upstream, unless another is timed already.
     fn time(&mut self, upstream: usize, pending: &Pending<'_>, hook: &mut Hook<'_>) {
         let Some(face) = pending.upstreams.get(upstream).map(Upstream::key) else { return };
-        let Some(measured) = self.faces.get_or_make(face, hook, Measured::default) else { return };
+        let Some(measured) = self.faces.get_or_make(face, hook, NextHop::default) else { return };
         measured.use_until(hook);
         measured.waits_since_ns.get_or_insert(hook.now_ns);
         if measured.timed.is_none() {
@@ -243,7 +251,7 @@ impl AsfMemory {
     }
 }
 
-impl Measured {
+impl NextHop {
     fn answered(&mut self, rtt_ns: u64, hook: &mut Hook<'_>) {
         self.rtt.add(rtt_ns);
         (self.is_timed_out, self.timeouts, self.waits_since_ns) = (false, 0, None);

@@ -78,6 +78,12 @@ impl<R: RawMutex> StrategyChoice<R> {
         self.table.find_longest(&self.control, key, kind).unwrap_or_else(|| self.default())
     }
 
+    /// The same with what was said of it, and for how many components of `key` it was chosen.
+    pub(crate) fn find_choice(&self, key: Key<'_>) -> (usize, Named) {
+        let named = |n, mut pairs: Pairs<'_>| pairs.next().map(|pair| (n, Named::from_pair(pair)));
+        self.table.find_longest(&self.control, key, named).unwrap_or_else(|| (0, self.of_root()))
+    }
+
     /// What was said of the strategy that [`StrategyChoice::find`] finds.
     pub(crate) fn parameters(&self, key: Key<'_>) -> Parameters {
         let parameters = |_, mut pairs: Pairs<'_>| pairs.next().map(|pair| Named::from_pair(pair).parameters);
@@ -123,9 +129,12 @@ impl<R: RawMutex> StrategyChoice<R> {
         let own = own.map(|(name, pairs)| {
             (name, pairs.first().copied().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
         });
+        core::iter::once((Name::new(), self.of_root())).chain(own).collect()
+    }
+
+    fn of_root(&self) -> Named {
         let parameters = Parameters::from_number(self.default_parameters.load(Relaxed));
-        let root = (Name::new(), Named { kind: self.default(), parameters });
-        core::iter::once(root).chain(own).collect()
+        Named { kind: self.default(), parameters }
     }
 
     fn default(&self) -> StrategyKind {

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::registry::AnyMemory;
-use super::{FibChange, Parameters, StrategyKind};
+use super::{FibChange, Measured, Parameters, StrategyKind};
 use crate::config::ConfigError;
 use crate::counters::Counter;
 use crate::faces::FaceKey;
@@ -464,6 +464,12 @@ impl<R: RawMutex> LockedMemory<'_, R> {
 
     fn record(&mut self) -> Option<&mut Record> {
         self.table.record(self.id)
+    }
+
+    /// What the strategy has measured of a next hop.
+    pub(crate) fn measured(&mut self, face: FaceKey) -> Measured {
+        let memory = self.record().and_then(|record| record.memory.as_ref());
+        memory.map_or_else(Measured::default, |memory| memory.measured(face))
     }
 
     /// Runs a hook, and ensures that the wheel fires no later than the strategy then wants; `None`

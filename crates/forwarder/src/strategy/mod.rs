@@ -224,6 +224,15 @@ pub(crate) enum FibChange {
     Removed(FaceKey),
 }
 
+/// What a strategy has measured of a next hop, for people who ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// The smoothed round trip, ns; `None` if it was never measured.
+    pub srtt_ns: Option<u64>,
+    /// Its last Interests were not answered.
+    pub is_failing: bool,
+}
+
 /// A forwarding strategy. Hooks run under the lock of the pending Interest they are about, if there
 /// is one, and then that of the memory: they must end, and may take no other lock.
 pub(crate) trait Strategy {
@@ -278,6 +287,11 @@ pub(crate) trait Strategy {
 
     /// A next hop of the prefix was added or removed. The control path has no time to give.
     fn fib_changed(&self, _change: FibChange, _memory: &mut Self::Memory) {}
+
+    /// What was measured of a next hop.
+    fn measured(&self, _face: FaceKey, _memory: &Self::Memory) -> Measured {
+        Measured::default()
+    }
 
     /// What becomes of the Nacks that a pending Interest has. `is_downstream` returns true if a
     /// face waits for an answer.

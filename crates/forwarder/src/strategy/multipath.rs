@@ -19,7 +19,7 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, Chosen, DataVerdict, FibChange, Pending, Strategy, Verdict};
+use super::{Answer, Chosen, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
 use crate::faces::FaceKey;
 use crate::pit::{OutRecord, OutRecords};
 
@@ -246,6 +246,11 @@ impl Strategy for Multipath {
     fn on_timeout(&self, out_records: &OutRecords, paths: &mut Paths, hook: &mut Hook<'_>) {
         out_records.iter().for_each(|record| paths.cut(record.face, hook.now_ns));
         paths.end(out_records);
+    }
+
+    fn measured(&self, face: FaceKey, paths: &Paths) -> Measured {
+        let srtt_ns = paths.0.get(face).and_then(|path| path.rtt.srtt_ns());
+        Measured { srtt_ns, is_failing: false }
     }
 
     fn fib_changed(&self, change: FibChange, paths: &mut Paths) {

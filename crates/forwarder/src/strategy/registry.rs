@@ -6,7 +6,9 @@ use namely_wire::{Name, NameRef};
 
 use super::memory::{Hook, Memory};
 use super::parameters::Parameters;
-use super::{Answer, DataVerdict, FibChange, NackVerdict, Pending, Strategy, StrategyError, Verdict};
+use super::{
+    Answer, DataVerdict, FibChange, Measured, NackVerdict, Pending, Strategy, StrategyError, Verdict,
+};
 use crate::faces::FaceKey;
 use crate::pit::OutRecords;
 use crate::prefix_table::Pair;
@@ -225,6 +227,10 @@ impl AnyMemory {
 
     pub(crate) fn on_timer(&mut self, hook: &mut Hook<'_>) {
         hook!(self, strategy, own => strategy.on_timer(own, hook));
+    }
+
+    pub(crate) fn measured(&self, face: FaceKey) -> Measured {
+        hook!(self, strategy, own => strategy.measured(face, own))
     }
 
     pub(crate) fn fib_changed(&mut self, change: FibChange) {

@@ -10,7 +10,7 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Verdict};
+use super::{Answer, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
 use crate::faces::FaceKey;
 use crate::pit::OutRecords;
 
@@ -99,6 +99,11 @@ impl Strategy for WeightedLoadBalancer {
         for record in out_records.iter().filter(|record| record.nack.is_none()) {
             memory.add(record.face, hook.now_ns.saturating_sub(record.sent_at_ns), hook);
         }
+    }
+
+    fn measured(&self, face: FaceKey, memory: &RoundTrips) -> Measured {
+        let srtt_ns = memory.0.get(face).and_then(RttEstimator::srtt_ns);
+        Measured { srtt_ns, is_failing: false }
     }
 
     fn fib_changed(&self, change: FibChange, memory: &mut RoundTrips) {

@@ -9,6 +9,7 @@ mod caching;
 mod congestion;
 mod control;
 mod exchange;
+mod explain;
 mod hostile;
 mod learning;
 mod limits;

@@ -2,6 +2,7 @@
 
 pub(crate) mod bpt;
 pub(crate) mod cs;
+pub(crate) mod explain;
 pub(crate) mod faces;
 pub(crate) mod fib;
 pub(crate) mod rib;

@@ -58,6 +58,12 @@ pub(super) enum Block {
     Binding,
     NeighborList,
     Neighbor,
+    ExplainedList,
+    Explained,
+    ExplainedInterest,
+    ExplainedSending,
+    ExplainedHop,
+    ExplainedRoute,
     FaceEvents,
     FaceEvent,
 }
@@ -177,6 +183,12 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::Binding => BINDING_FIELDS,
         Block::NeighborList => &const { [f(ENTRY, "Neighbor", Value::Inside(Block::Neighbor))] },
         Block::Neighbor => NEIGHBOR_FIELDS,
+        Block::ExplainedList => &const { [f(ENTRY, "Explained", Value::Inside(Block::Explained))] },
+        Block::Explained => EXPLAINED_FIELDS,
+        Block::ExplainedInterest => EXPLAINED_INTEREST_FIELDS,
+        Block::ExplainedSending => EXPLAINED_SENDING_FIELDS,
+        Block::ExplainedHop => EXPLAINED_HOP_FIELDS,
+        Block::ExplainedRoute => EXPLAINED_ROUTE_FIELDS,
         Block::FaceEvents => FACE_EVENTS_FIELDS,
         Block::FaceEvent => FACE_EVENT_FIELDS,
         _ => &[],
@@ -434,6 +446,51 @@ const NEIGHBOR_FIELDS: &[Field] = &[
     f(NEIGHBOR_SILENT, "Silent", Value::Number("ms")),
     f(NEIGHBOR_ACCEPTED, "Accepted", Value::Inside(Block::Names)),
     f(NEIGHBOR_REFUSED, "Refused", Value::Inside(Block::Names)),
+];
+
+const EXPLAINED_FIELDS: &[Field] = &[
+    f(EXPLAIN_CACHED, "Cached", Value::Inside(Block::CsPacket)),
+    f(EXPLAIN_PENDING, "Pending", Value::Inside(Block::ExplainedInterest)),
+    f(EXPLAIN_PREFIX, "Prefix", Value::Inside(Block::Names)),
+    f(NEXT_HOP_RECORD, "NextHop", Value::Inside(Block::ExplainedHop)),
+    f(EXPLAIN_ROUTE, "Route", Value::Inside(Block::ExplainedRoute)),
+    f(EXPLAIN_BOUND, "BoundBy", COUNT_OF),
+    f(STRATEGY, "Strategy", Value::Inside(Block::Names)),
+    f(EXPLAIN_CHOICE, "ChosenFor", Value::Inside(Block::Names)),
+    f(EXPLAIN_DISCOVERY, "DiscoveryFace", COUNT_OF),
+    f(N_PIT_ENTRIES, "NPitEntries", COUNT_OF),
+    f(CAPACITY, "PitCapacity", COUNT_OF),
+    f(EXPLAIN_REFUSAL, "Refusal", Value::Text),
+    f(EXPLAIN_PARTIAL, "Partial", Value::Octets),
+    f(FACE_ID, "Asker", COUNT_OF),
+];
+
+const EXPLAINED_INTEREST_FIELDS: &[Field] = &[
+    f(EXPIRATION_PERIOD, "Left", Value::Number("ms")),
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(EXPLAIN_SENDING, "Sent", Value::Inside(Block::ExplainedSending)),
+];
+
+const EXPLAINED_SENDING_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(EXPLAIN_SINCE, "Since", Value::Number("ms")),
+    f(EXPLAIN_NACK, "NackReason", COUNT_OF),
+];
+
+const EXPLAINED_HOP_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(COST, "Cost", COUNT_OF),
+    f(FLAGS, "Failing", COUNT_OF),
+    f(EXPLAIN_RTT, "RoundTrip", Value::Number("us")),
+];
+
+const EXPLAINED_ROUTE_FIELDS: &[Field] = &[
+    f(NAME, "Name", Value::Name),
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(ORIGIN, "Origin", COUNT_OF),
+    f(COST, "Cost", COUNT_OF),
+    f(FLAGS, "Flags", COUNT_OF),
+    f(EXPIRATION_PERIOD, "Left", Value::Number("ms")),
 ];
 
 const BINDING_FIELDS: &[Field] =

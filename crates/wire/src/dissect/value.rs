@@ -141,6 +141,7 @@ fn management_content(elements: &[u8], name: NameRef<'_>) -> Option<Value> {
         Dataset::CsList => Block::CsListList,
         Dataset::BptList => Block::BptList,
         Dataset::NeighborsList => Block::NeighborList,
+        Dataset::NameExplain => Block::ExplainedList,
     }))
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod numbers;
 mod block;
 mod cs_disk;
 mod cs_list;
+mod explain;
 mod faces;
 mod neighbors;
 mod parameters;
@@ -24,6 +25,9 @@ mod values;
 pub use block::{Block, Blocks, blocks, encode_blocks};
 pub use cs_disk::CsDiskStatus;
 pub use cs_list::{CsList, CsListQuery, CsPacket};
+pub use explain::{
+    Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRoute, ExplainedSending, explain_name,
+};
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;

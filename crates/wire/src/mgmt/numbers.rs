@@ -106,6 +106,33 @@ pub(crate) const CS_LIST_PACKET: u32 = 252;
 /// In a packet of `cs/list`.
 pub(crate) const CS_LIST_FRESH: u32 = 254;
 
+/// In an entry of namely's `name/explain`, as all of these: a cached Data.
+pub(crate) const EXPLAIN_CACHED: u32 = 256;
+/// A pending Interest.
+pub(crate) const EXPLAIN_PENDING: u32 = 258;
+/// Where a pending Interest was sent.
+pub(crate) const EXPLAIN_SENDING: u32 = 260;
+/// How long ago it was sent, ms.
+pub(crate) const EXPLAIN_SINCE: u32 = 262;
+/// The reason of a Nack.
+pub(crate) const EXPLAIN_NACK: u32 = 264;
+/// The FIB's longest match.
+pub(crate) const EXPLAIN_PREFIX: u32 = 266;
+/// A route of the RIB.
+pub(crate) const EXPLAIN_ROUTE: u32 = 268;
+/// Who bound the name.
+pub(crate) const EXPLAIN_BOUND: u32 = 270;
+/// The prefix that the strategy was chosen for.
+pub(crate) const EXPLAIN_CHOICE: u32 = 272;
+/// A face for discovery.
+pub(crate) const EXPLAIN_DISCOVERY: u32 = 274;
+/// Why the name may not be registered.
+pub(crate) const EXPLAIN_REFUSAL: u32 = 276;
+/// The round trip to a next hop, us.
+pub(crate) const EXPLAIN_RTT: u32 = 278;
+/// That some of it is not told to who asks.
+pub(crate) const EXPLAIN_PARTIAL: u32 = 280;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

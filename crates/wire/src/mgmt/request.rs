@@ -61,7 +61,8 @@ pub struct DatasetRequest {
     pub dataset: Dataset,
     /// Which faces `faces/query` lists; without restriction for every other dataset.
     pub filter: FaceQueryFilter,
-    /// Which part `cs/list` lists, of what; all from the beginning for every other dataset.
+    /// Which part `cs/list` lists, of what, or with its prefix what `name/explain` is about; all
+    /// from the beginning for every other dataset.
     pub list: CsListQuery,
     /// How many components name the dataset (with its filter, and a parameters digest if the
     /// request was signed), before version and segment.
@@ -118,6 +119,7 @@ pub enum Dataset {
     CsList,
     BptList,
     NeighborsList,
+    NameExplain,
 }
 
 /// Why an Interest is not a request.
@@ -188,7 +190,7 @@ impl DatasetRequest {
             prefix_components += 1;
         }
         let mut list = CsListQuery::default();
-        if dataset == Dataset::CsList {
+        if matches!(dataset, Dataset::CsList | Dataset::NameExplain) {
             let component = argument(name).ok_or(RequestError::NoParameters)?;
             list = CsListQuery::decode(component.value).map_err(RequestError::Malformed)?;
             prefix_components += 1;
@@ -332,6 +334,7 @@ impl Dataset {
         Dataset::CsList,
         Dataset::BptList,
         Dataset::NeighborsList,
+        Dataset::NameExplain,
     ];
 
     /// Module and verb.
@@ -350,11 +353,13 @@ impl Dataset {
             Dataset::CsList => ("cs", "list"),
             Dataset::BptList => ("bpt", "list"),
             Dataset::NeighborsList => ("neighbors", "list"),
+            Dataset::NameExplain => ("name", "explain"),
         }
     }
 
     /// The dataset's name, without version and segment. `faces/query` needs its filter appended:
-    /// see [`FaceQueryFilter::name`]; `cs/list` what is asked for: [`CsListQuery::name`].
+    /// see [`FaceQueryFilter::name`]; `cs/list` what is asked for: [`CsListQuery::name`];
+    /// `name/explain` the name: [`super::explain_name`].
     pub fn prefix(self, scope: Scope) -> Name {
         scope.verb_prefix(self.words())
     }

@@ -82,7 +82,7 @@ pub struct Route {
 }
 
 impl Route {
-    fn decode_value(value: &[u8]) -> Result<Self, DecodeError> {
+    pub(super) fn decode_value(value: &[u8]) -> Result<Self, DecodeError> {
         let fields = Fields::lenient(value)?;
         Ok(Route {
             face_id: fields.nni(FACE_ID)?,
@@ -91,6 +91,11 @@ impl Route {
             flags: fields.nni(FLAGS)?,
             expiration_period_ms: fields.nni_opt(EXPIRATION_PERIOD)?,
         })
+    }
+
+    pub(super) fn encode_value(&self, w: &mut Writer) {
+        w.nni(FACE_ID, self.face_id).nni(ORIGIN, self.origin.0).nni(COST, self.cost).nni(FLAGS, self.flags);
+        put_nni(w, EXPIRATION_PERIOD, self.expiration_period_ms);
     }
 }
 
@@ -108,13 +113,7 @@ impl Block for RibEntry {
     fn encode_value(&self, w: &mut Writer) {
         self.prefix.as_name().encode(w);
         for route in &self.routes {
-            w.nested(ROUTE, |w| {
-                w.nni(FACE_ID, route.face_id)
-                    .nni(ORIGIN, route.origin.0)
-                    .nni(COST, route.cost)
-                    .nni(FLAGS, route.flags);
-                put_nni(w, EXPIRATION_PERIOD, route.expiration_period_ms);
-            });
+            w.nested(ROUTE, |w| route.encode_value(w));
         }
     }
 }

@@ -1,0 +1,125 @@
+//! `namely why`: what the router would do with a name now, or what is wrong with a face, and what
+//! to do about it.
+
+mod face;
+mod name;
+
+use clap::Args;
+use namely_client::ClientError;
+use namely_wire::Name;
+use serde_json::json;
+
+use super::Context;
+use crate::args;
+use crate::failure::Failure;
+use crate::router::connect;
+use face::FaceFacts;
+use name::NameFacts;
+
+/// Say what the router would do with a name now, and why.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+#[command(
+    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json"
+)]
+pub struct Why {
+    /// The name.
+    #[arg(value_parser = args::name)]
+    name: Option<Name>,
+    /// A face instead: its number or its remote URI.
+    #[arg(long, value_name = "FACE")]
+    face: Option<String>,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    /// What was looked at.
+    at: &'static str,
+    /// What was found.
+    found: String,
+}
+
+/// What comes of it all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Verdict {
+    /// The kind of fault, for programs; `ok` for none.
+    cause: &'static str,
+    /// What happens, and why.
+    text: String,
+    /// What to do next.
+    hint: Option<String>,
+}
+
+impl Verdict {
+    fn new(cause: &'static str, text: impl Into<String>) -> Self {
+        Verdict { cause, text: text.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Verdict { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Why {
+    /// Asks the router, and explains.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = connect(ctx)?;
+        let (what, steps, verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
+            (Some(name), _) => {
+                let facts = NameFacts::ask(&mut router, name).map_err(of_others)?;
+                (name.to_string(), facts.steps(), facts.verdict())
+            }
+            // The parser takes no command line with neither.
+            (None, face) => {
+                let facts = FaceFacts::ask(&mut router, face)?;
+                (format!("face {}", facts.face.face_id), facts.steps(), facts.verdict())
+            }
+        };
+        show(ctx, &what, &steps, &verdict);
+        Ok(())
+    }
+}
+
+/// Only namely's router has the dataset.
+fn of_others(error: ClientError) -> Failure {
+    let is_unknown = matches!(error, ClientError::Malformed(_) | ClientError::NoAnswer);
+    let failure = Failure::from(error);
+    if is_unknown && failure.hint.is_none() {
+        return failure
+            .hint("`namely why NAME` needs a router of namely's: ask others by `namely route list`");
+    }
+    failure
+}
+
+fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict) {
+    let text = || {
+        let mut lines: Vec<String> =
+            steps.iter().map(|step| format!("{:10}  {}", step.at, step.found)).collect();
+        lines.push(format!("{:10}  {}", "so", verdict.text));
+        lines.extend(verdict.hint.iter().map(|hint| format!("{:10}  {hint}", "next")));
+        lines.join("\n")
+    };
+    let value = || {
+        let steps: Vec<_> = steps.iter().map(|step| json!({"at": step.at, "found": step.found})).collect();
+        json!({
+            "about": what, "steps": steps, "cause": verdict.cause, "so": verdict.text, "next": verdict.hint,
+        })
+    };
+    ctx.out.answer(text, value);
+}
+
+/// A number of things: `1 face`, `2 faces`.
+fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// A time as people read it.
+fn time_text(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..120_000 => format!("{:.1} s", ms as f64 / 1e3),
+        120_000..7_200_000 => format!("{} min", ms / 60_000),
+        _ => format!("{} h", ms / 3_600_000),
+    }
+}

@@ -1,0 +1,396 @@
+//! What the router would do with an Interest for a name, in the order in which it looks.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use namely_client::{Client, ClientError, FACE_LOCAL};
+use namely_wire::mgmt::{
+    Counter, CsInfo, Explained, ExplainedHop, ExplainedSending, FaceScope, FaceStatus, cs_flags,
+};
+use namely_wire::{Component, NackReason, Name};
+
+use super::face::{Trouble, trouble_of};
+use super::{Step, Verdict, count, time_text};
+
+/// Clocks that differ by more than this are spoken of, ms: commands that were signed a minute ago
+/// are refused.
+const SKEW_MS_MAX: u64 = 60_000;
+
+/// An answer that is missing for longer than this is spoken of, ms.
+const SILENT_MS: u64 = 1_000;
+
+/// What the router tells of a name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NameFacts {
+    pub(super) name: Name,
+    pub(super) explained: Explained,
+    pub(super) faces: Vec<FaceStatus>,
+    pub(super) cs: CsInfo,
+    pub(super) counters: Vec<Counter>,
+    /// By how much the router's clock differs from this one, ms.
+    pub(super) skew_ms: u64,
+}
+
+impl NameFacts {
+    pub(super) fn ask(router: &mut Client, name: &Name) -> Result<Self, ClientError> {
+        let explained = router.explain(name)?;
+        let own_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let router_ms = router.status()?.current_ms;
+        Ok(NameFacts {
+            name: name.clone(),
+            explained,
+            faces: router.faces()?,
+            cs: router.cs_info()?,
+            counters: router.counters()?,
+            skew_ms: u64::try_from(own_ms).unwrap_or(u64::MAX).abs_diff(router_ms),
+        })
+    }
+
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps = vec![
+            Step { at: "name", found: self.name.to_string() },
+            Step { at: "scope", found: self.scope().into() },
+            Step { at: "cache", found: self.cache() },
+            Step { at: "pending", found: self.pending() },
+            Step { at: "route", found: self.route() },
+        ];
+        steps
+            .extend(self.explained.next_hops.iter().map(|hop| Step { at: "next hop", found: self.hop(hop) }));
+        let Explained { strategy, strategy_prefix, refusal, .. } = &self.explained;
+        let short = strategy.as_name().component(3).map_or_else(|| strategy.to_string(), |c| c.to_string());
+        steps.push(Step { at: "strategy", found: format!("{short}, chosen for {strategy_prefix}") });
+        if !refusal.is_empty() {
+            steps.push(Step { at: "rights", found: refusal.clone() });
+        }
+        if self.skew_ms > SKEW_MS_MAX {
+            let found = format!("the router's differs from this one by {}", time_text(self.skew_ms));
+            steps.push(Step { at: "clock", found });
+        }
+        let dropped = self.dropped();
+        if !dropped.is_empty() {
+            steps.push(Step { at: "dropped", found: format!("since the start: {dropped}") });
+        }
+        steps
+    }
+
+    fn is_below(&self, first: &str) -> bool {
+        self.name.as_name().component(0) == Some(Component::generic(first.as_bytes()))
+    }
+
+    fn scope(&self) -> &'static str {
+        if self.is_below("localhost") {
+            "never leaves this host (/localhost)"
+        } else if self.is_below("localhop") {
+            "goes one hop, from applications of this host (/localhop)"
+        } else {
+            "any"
+        }
+    }
+
+    fn serves(&self) -> bool {
+        self.cs.flags & cs_flags::ENABLE_SERVE != 0
+    }
+
+    fn cache(&self) -> String {
+        let state = match (self.serves(), self.cs.flags & cs_flags::ENABLE_ADMIT != 0, self.cs.capacity) {
+            (_, _, 0) => "; it holds nothing at all (capacity 0)",
+            (false, ..) => "; it does not answer (serve off)",
+            (_, false, _) => "; it takes nothing in (admit off)",
+            _ => "",
+        };
+        let found = match &self.explained.cached {
+            _ if self.explained.is_partial => "told to who may manage the router only".to_owned(),
+            None => format!("nothing at or below it among {}", count(self.cs.entries, "packet")),
+            Some(data) if data.fresh_ms > 0 => {
+                format!("{}, {} octets, fresh for {}", data.name, data.octets, time_text(data.fresh_ms))
+            }
+            Some(data) => format!("{}, {} octets, no longer fresh", data.name, data.octets),
+        };
+        found + state
+    }
+
+    fn pending(&self) -> String {
+        let Explained { pending, pit: (entries, most), is_partial, .. } = &self.explained;
+        if *is_partial {
+            return format!("told to who may manage the router only; {entries} of {most} in all");
+        }
+        let waiting: usize = pending.iter().map(|interest| interest.downstreams.len()).sum();
+        if pending.is_empty() {
+            return format!("nobody waits for it; {entries} of {most} in all");
+        }
+        let sent = |sent: &ExplainedSending| {
+            let nack = sent.nack.map(|n| format!(", Nack {}", nack(n))).unwrap_or_default();
+            format!("face {} {} ago{nack}", sent.face_id, time_text(sent.since_ms))
+        };
+        let to: Vec<String> =
+            pending.iter().flat_map(|interest| interest.upstreams.iter().map(sent)).collect();
+        let to = if to.is_empty() { "sent nowhere".to_owned() } else { format!("sent to {}", to.join("; ")) };
+        format!(
+            "{} for it, {to}; {entries} of {most} in all",
+            verb(waiting as u64, "face waits", "faces wait")
+        )
+    }
+
+    fn route(&self) -> String {
+        let Some(prefix) = &self.explained.prefix else {
+            let discovery = self.explained.discovery.len() as u64;
+            let asked = if self.learns() && discovery > 0 {
+                format!("; self-learning asks {}", count(discovery, "link"))
+            } else {
+                String::new()
+            };
+            return format!("none leads to it{asked}");
+        };
+        let routes = self.explained.routes.iter().map(|of| {
+            let left = of.route.expiration_period_ms.map(|ms| format!(", ends in {}", time_text(ms)));
+            let at = if of.prefix == *prefix { String::new() } else { format!(" by {}", of.prefix) };
+            format!("to face {}{at} from {}{}", of.route.face_id, of.route.origin, left.unwrap_or_default())
+        });
+        let routes: Vec<String> = routes.collect();
+        let from = if routes.is_empty() { "set by hand in the FIB".to_owned() } else { routes.join("; ") };
+        format!("{prefix}: {from}")
+    }
+
+    fn hop(&self, hop: &ExplainedHop) -> String {
+        let where_to = match (hop.face_id, self.explained.bound) {
+            (FACE_LOCAL, None) => "the applications of this host: none has bound it".to_owned(),
+            (FACE_LOCAL, Some(face)) => format!("the application that bound it, face {face}"),
+            (id, _) => match self.face(id) {
+                Some(face) => format!("face {id}, {}", face.uri),
+                None => format!("face {id}, which is gone"),
+            },
+        };
+        let rtt = hop.srtt_us.map(|us| format!(", round trip {:.1} ms", us as f64 / 1e3));
+        let failing = if hop.is_failing { ", given up by the strategy for now" } else { "" };
+        let back = if hop.face_id == self.explained.asker { ", where the question came from" } else { "" };
+        let trouble = self.face(hop.face_id).and_then(|face| trouble_of(face, &self.counters));
+        let trouble = trouble.map(|trouble| format!(", {}", trouble.text)).unwrap_or_default();
+        format!("{where_to}, cost {}{}{failing}{back}{trouble}", hop.cost, rtt.unwrap_or_default())
+    }
+
+    fn face(&self, id: u64) -> Option<&FaceStatus> {
+        self.faces.iter().find(|face| face.face_id == id)
+    }
+
+    fn learns(&self) -> bool {
+        self.explained.strategy.as_name().component(3) == Some(Component::generic(b"self-learning"))
+    }
+
+    fn dropped(&self) -> String {
+        let told = [
+            ("forwarder.loop", "looped"),
+            ("forwarder.hop_limit", "at the hop limit"),
+            ("forwarder.scope", "out of scope"),
+            ("forwarder.no_route", "without a route"),
+            ("forwarder.not_bound", "not bound"),
+        ];
+        let of = |label: &str| self.counters.iter().find(|c| c.face_id.is_none() && c.label == label);
+        let parts: Vec<String> = told
+            .iter()
+            .filter_map(|(label, words)| {
+                of(label).filter(|c| c.value > 0).map(|c| format!("{} {words}", c.value))
+            })
+            .collect();
+        parts.join(", ")
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        self.answered_here()
+            .or_else(|| self.refused_here())
+            .or_else(|| self.nowhere())
+            .or_else(|| self.came_back())
+            .unwrap_or_else(|| self.sent())
+    }
+
+    fn answered_here(&self) -> Option<Verdict> {
+        let data = self.explained.cached.as_ref().filter(|_| self.serves())?;
+        let text = format!("the content store answers with {}", data.name);
+        if data.fresh_ms > 0 {
+            return Some(Verdict::new("ok", text));
+        }
+        let text = text + ", but not who asks for fresh Data";
+        Some(
+            Verdict::new("ok", text)
+                .hint("`namely peek --fresh` passes it by; `namely cs erase` takes it out"),
+        )
+    }
+
+    fn refused_here(&self) -> Option<Verdict> {
+        let (entries, most) = self.explained.pit;
+        (entries >= most).then(|| {
+            Verdict::new(
+                "pit_full",
+                format!("{entries} Interests are pending, as many as may be: new ones are refused"),
+            )
+            .hint("raise tables.pit_entries_max; `namely status --counters` shows who fills it")
+        })
+    }
+
+    /// Why no next hop takes it.
+    fn nowhere(&self) -> Option<Verdict> {
+        let Explained { next_hops, bound, asker, discovery, .. } = &self.explained;
+        if next_hops.is_empty() {
+            return Some(self.no_route(discovery.len() as u64));
+        }
+        if next_hops.iter().all(|hop| hop.face_id == FACE_LOCAL) && bound.is_none() {
+            let prefix = self.prefix();
+            return Some(
+                Verdict::new(
+                    "not_bound",
+                    format!(
+                        "{prefix} leads to the applications of this host, and none has bound {}",
+                        self.name
+                    ),
+                )
+                .hint("start its producer; `namely bind list` shows what is bound"),
+            );
+        }
+        let is_gone = |hop: &ExplainedHop| hop.face_id != FACE_LOCAL && self.face(hop.face_id).is_none();
+        if next_hops.iter().all(is_gone) {
+            return Some(
+                Verdict::new("face_gone", format!("the faces that {} leads to are gone", self.prefix()))
+                    .hint(format!("`namely route add {} FACE` makes another way", self.prefix())),
+            );
+        }
+        if next_hops.iter().all(|hop| hop.face_id == *asker) {
+            return Some(
+                Verdict::new(
+                    "only_back",
+                    format!(
+                        "{} leads back to who asks, and nowhere else: Interests are not sent back",
+                        self.prefix()
+                    ),
+                )
+                .hint("who serves a name answers it itself: ask from another program"),
+            );
+        }
+        let is_remote = |hop: &ExplainedHop| {
+            self.face(hop.face_id).is_some_and(|face| face.face_scope == FaceScope::NonLocal)
+        };
+        if self.is_below("localhost") && next_hops.iter().all(is_remote) {
+            return Some(
+                Verdict::new("scope", "names below /localhost are not sent to other hosts")
+                    .hint("serve it under another name, or ask that host's own router"),
+            );
+        }
+        None
+    }
+
+    fn no_route(&self, links: u64) -> Verdict {
+        if self.learns() && links > 0 {
+            let text = format!(
+                "no route is known: {} asked, and who answers teaches one",
+                verb(links, "link is", "links are")
+            );
+            return Verdict::new("ok", text).hint("`namely neighbors` shows who is there");
+        }
+        let text = if self.learns() {
+            "no route leads to it, and self-learning has no link to ask"
+        } else {
+            "no route leads to it: Interests are refused (Nack NoRoute)"
+        };
+        let hint = if self.explained.refusal.is_empty() {
+            "start its producer here (`namely serve DIR --prefix …`), or `namely route add PREFIX udp://HOST`"
+        } else {
+            "`namely route add PREFIX udp://HOST`, as somebody who may manage the router"
+        };
+        Verdict::new("no_route", text).hint(hint)
+    }
+
+    fn prefix(&self) -> String {
+        self.explained.prefix.as_ref().map_or_else(String::new, Name::to_string)
+    }
+
+    /// What an Interest that is pending now has met.
+    fn came_back(&self) -> Option<Verdict> {
+        let sent = || self.explained.pending.iter().flat_map(|interest| &interest.upstreams);
+        if let Some((sent, reason)) = sent().find_map(|sent| Some((sent, sent.nack?))) {
+            let (face, uri) = (sent.face_id, self.uri(sent.face_id));
+            let cause = match NackReason::from_number(reason) {
+                NackReason::NoRoute => "nack_no_route",
+                NackReason::Duplicate => "nack_loop",
+                NackReason::Congestion => "nack_congestion",
+                _ => "nack",
+            };
+            let text = format!("face {face} refused it: Nack {}", nack(reason));
+            let hint = match cause {
+                "nack_no_route" => format!("the way ends at {uri}: `namely why {}` there", self.name),
+                "nack_loop" => {
+                    format!("routers send it in a circle: look at the routes for it here and at {uri}")
+                }
+                _ => format!("try again later; `namely why --face {face}` tells more"),
+            };
+            return Some(Verdict::new(cause, text).hint(hint));
+        }
+        let oldest = sent().filter(|sent| sent.since_ms >= SILENT_MS).max_by_key(|sent| sent.since_ms)?;
+        let (face, since) = (oldest.face_id, time_text(oldest.since_ms));
+        let trouble = self.face(face).and_then(|face| trouble_of(face, &self.counters));
+        let text = format!("face {face} was asked {since} ago and has not answered");
+        Some(match trouble {
+            Some(Trouble { cause, text: why, hint }) => {
+                Verdict::new(cause, format!("{text}: {why}")).hint(hint)
+            }
+            None => Verdict::new("no_answer", text).hint(format!(
+                "`namely why {}` at {} tells whether it came there",
+                self.name,
+                self.uri(face)
+            )),
+        })
+    }
+
+    fn uri(&self, id: u64) -> String {
+        self.face(id).map_or_else(|| format!("face {id}"), |face| face.uri.clone())
+    }
+
+    /// It goes on to the next hop that comes first.
+    fn sent(&self) -> Verdict {
+        let usable = |hop: &&ExplainedHop| hop.face_id != self.explained.asker;
+        let hops: Vec<&ExplainedHop> = self.explained.next_hops.iter().filter(usable).collect();
+        if !hops.is_empty() && hops.iter().all(|hop| hop.is_failing) {
+            return Verdict::new(
+                "failing",
+                "no next hop has answered lately: the strategy tries them in turn",
+            )
+            .hint("`namely face list` shows whether anything comes from there");
+        }
+        let first = hops.iter().find(|hop| !hop.is_failing).or(hops.first());
+        let Some(first) = first else { return Verdict::new("ok", "it is sent on") };
+        let id = if first.face_id == FACE_LOCAL {
+            self.explained.bound.unwrap_or(FACE_LOCAL)
+        } else {
+            first.face_id
+        };
+        let text = format!("it goes to face {id}, {}", self.uri(id));
+        let trouble = self.face(id).and_then(|face| trouble_of(face, &self.counters));
+        if let Some(Trouble { cause, text: why, hint }) = trouble {
+            return Verdict::new(cause, format!("{text}, which {why}")).hint(hint);
+        }
+        if self.skew_ms > SKEW_MS_MAX && self.has_refused() {
+            let text = format!(
+                "{text}; the router has refused commands, and its clock differs by {}",
+                time_text(self.skew_ms)
+            );
+            return Verdict::new("clock", text)
+                .hint("set both clocks: signed commands must be of the last minute");
+        }
+        if !self.serves() || self.cs.capacity == 0 {
+            return Verdict::new("cache_off", format!("{text}; nothing is answered from the content store"))
+                .hint("`namely cs config --serve on --capacity 65536` turns it on");
+        }
+        Verdict::new("ok", text)
+    }
+
+    fn has_refused(&self) -> bool {
+        self.counters.iter().any(|c| c.label == "management.commands_refused" && c.value > 0)
+    }
+}
+
+fn nack(reason: u64) -> String {
+    NackReason::from_number(reason).to_string()
+}
+
+fn verb(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests;

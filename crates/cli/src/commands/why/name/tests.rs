@@ -1,0 +1,218 @@
+//! The table of faults: what a router may tell, and the cause and next step that follow from it.
+
+use namely_wire::mgmt::{
+    ExplainedData, ExplainedInterest, FacePersistency, LinkType, cs_flags, strategy_name,
+};
+
+use super::super::face::FaceFacts;
+use super::*;
+
+const ASKER: u64 = 300;
+const REMOTE: u64 = 301;
+const APPLICATION: u64 = 302;
+
+fn face(face_id: u64, face_scope: FaceScope) -> FaceStatus {
+    let uri = if face_scope == FaceScope::Local { "fd://9" } else { "udp4://192.0.2.7:6363" };
+    FaceStatus {
+        face_id,
+        uri: uri.into(),
+        face_scope,
+        face_persistency: FacePersistency::Persistent,
+        link_type: LinkType::PointToPoint,
+        ..FaceStatus::default()
+    }
+}
+
+/// A healthy router with a route to a neighbour.
+fn healthy() -> NameFacts {
+    let mut remote = face(REMOTE, FaceScope::NonLocal);
+    (remote.out_interests, remote.in_data, remote.in_octets) = (10, 10, 9000);
+    NameFacts {
+        name: "/lab/x".parse().unwrap(),
+        explained: Explained {
+            prefix: Some("/lab".parse().unwrap()),
+            next_hops: vec![ExplainedHop { face_id: REMOTE, ..ExplainedHop::default() }],
+            strategy: strategy_name("best-route").unwrap(),
+            pit: (3, 100),
+            asker: ASKER,
+            ..Explained::default()
+        },
+        faces: vec![face(ASKER, FaceScope::Local), remote, face(APPLICATION, FaceScope::Local)],
+        cs: CsInfo {
+            capacity: 100,
+            flags: cs_flags::ENABLE_ADMIT | cs_flags::ENABLE_SERVE,
+            ..CsInfo::default()
+        },
+        counters: Vec::new(),
+        skew_ms: 0,
+    }
+}
+
+fn sent(face_id: u64, since_ms: u64, nack: Option<NackReason>) -> Vec<ExplainedInterest> {
+    let upstreams = vec![ExplainedSending { face_id, since_ms, nack: nack.map(NackReason::number) }];
+    vec![ExplainedInterest { left_ms: 100, downstreams: vec![ASKER], upstreams }]
+}
+
+fn hop(face_id: u64) -> Vec<ExplainedHop> {
+    vec![ExplainedHop { face_id, ..ExplainedHop::default() }]
+}
+
+fn counted(label: &str, face_id: Option<u64>) -> Vec<Counter> {
+    vec![Counter { face_id, ..Counter::new(label, 5) }]
+}
+
+/// What is planted, the cause that is found, and a word of the next step.
+type Row = (&'static str, fn(&mut NameFacts), &'static str, &'static str);
+
+const FAULTS: &[Row] = &[
+    ("no route", |f| (f.explained.prefix, f.explained.next_hops) = (None, vec![]), "no_route", "serve"),
+    (
+        "no route, and no right to make one",
+        |f| {
+            (f.explained.prefix, f.explained.next_hops) = (None, vec![]);
+            f.explained.refusal = "user 7 may not".into();
+        },
+        "no_route",
+        "may manage",
+    ),
+    (
+        "self-learning without a link",
+        |f| {
+            (f.explained.prefix, f.explained.next_hops) = (None, vec![]);
+            f.explained.strategy = strategy_name("self-learning").unwrap();
+        },
+        "no_route",
+        "route add",
+    ),
+    ("a producer that is not there", |f| f.explained.next_hops = hop(FACE_LOCAL), "not_bound", "bind list"),
+    ("a face that is gone", |f| f.explained.next_hops = hop(999), "face_gone", "route add"),
+    ("a route back to who asks", |f| f.explained.next_hops = hop(ASKER), "only_back", "another program"),
+    (
+        "a name of this host, routed away",
+        |f| f.name = "/localhost/x".parse().unwrap(),
+        "scope",
+        "another name",
+    ),
+    ("a full PIT", |f| f.explained.pit = (100, 100), "pit_full", "pit_entries_max"),
+    (
+        "the way ends upstream",
+        |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::NoRoute)),
+        "nack_no_route",
+        "namely why /lab/x",
+    ),
+    ("a loop", |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::Duplicate)), "nack_loop", "circle"),
+    (
+        "congestion upstream",
+        |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::Congestion)),
+        "nack_congestion",
+        "later",
+    ),
+    (
+        "an answer that does not come",
+        |f| f.explained.pending = sent(REMOTE, 3000, None),
+        "no_answer",
+        "tells whether",
+    ),
+    (
+        "next hops that the strategy has given up",
+        |f| f.explained.next_hops[0].is_failing = true,
+        "failing",
+        "face list",
+    ),
+    ("a wrong MTU", |f| f.counters = counted("link.mtu_too_small", Some(REMOTE)), "mtu", "--mtu"),
+    ("a dead face", |f| f.counters = counted("link.down", Some(REMOTE)), "face_down", "device"),
+    ("nobody at the far end", |f| f.counters = counted("link.refused", Some(REMOTE)), "unreachable", "start"),
+    ("a firewall", |f| f.counters = counted("link.not_permitted", Some(REMOTE)), "not_permitted", "nft"),
+    ("a full device", |f| f.counters = counted("link.no_buffers", Some(REMOTE)), "device_full", "txqueuelen"),
+    (
+        "a peer that reads slowly",
+        |f| f.counters = counted("link.queue_full", Some(REMOTE)),
+        "congested",
+        "marking",
+    ),
+    (
+        "a link that loses",
+        |f| f.counters = counted("link.reassembly_timeout", Some(REMOTE)),
+        "lossy",
+        "--reliability",
+    ),
+    ("a tag of a VLAN", |f| f.counters = counted("link.ether_vlan", Some(REMOTE)), "vlan", "VXLAN"),
+    (
+        "a silent neighbour",
+        |f| (f.faces[1].in_data, f.faces[1].in_octets) = (0, 0),
+        "silent",
+        "face show 301",
+    ),
+    ("a neighbour that answers nothing", |f| f.faces[1].in_data = 0, "no_answers", "face show"),
+    ("a content store that does not answer", |f| f.cs.flags = 0, "cache_off", "--serve on"),
+    ("a content store of no size", |f| f.cs.capacity = 0, "cache_off", "--capacity"),
+    (
+        "clocks that differ",
+        |f| {
+            f.skew_ms = 3_600_000;
+            f.counters = counted("management.commands_refused", None);
+        },
+        "clock",
+        "clocks",
+    ),
+];
+
+#[test]
+fn each_planted_fault_is_named_and_what_to_do_next() {
+    for (planted, plant, cause, next) in FAULTS {
+        let mut facts = healthy();
+        plant(&mut facts);
+        let verdict = facts.verdict();
+        assert_eq!(verdict.cause, *cause, "{planted}: {verdict:?}");
+        assert!(verdict.hint.as_deref().unwrap_or_default().contains(next), "{planted}: {verdict:?}");
+        assert!(facts.steps().iter().all(|step| !step.found.is_empty()), "{planted}");
+    }
+    let causes: std::collections::BTreeSet<_> = FAULTS.iter().map(|row| row.2).collect();
+    assert!(causes.len() >= 20, "{causes:?}");
+}
+
+#[test]
+fn what_is_well_is_said_to_be() {
+    let is_well = |facts: &NameFacts, word: &str| {
+        let verdict = facts.verdict();
+        assert!(verdict.cause == "ok" && verdict.text.contains(word), "{verdict:?}");
+    };
+    is_well(&healthy(), "goes to face 301");
+    let mut cached = healthy();
+    cached.explained.cached =
+        Some(ExplainedData { name: "/lab/x/v=1".parse().unwrap(), octets: 9, fresh_ms: 0 });
+    is_well(&cached, "but not who asks for fresh Data");
+    cached.explained.cached.as_mut().unwrap().fresh_ms = 5;
+    is_well(&cached, "answers with /lab/x/v=1");
+    let mut bound = healthy();
+    (bound.explained.next_hops, bound.explained.bound) = (hop(FACE_LOCAL), Some(APPLICATION));
+    is_well(&bound, "face 302");
+    let mut learning = healthy();
+    (learning.explained.prefix, learning.explained.next_hops) = (None, vec![]);
+    learning.explained.strategy = strategy_name("self-learning").unwrap();
+    learning.explained.discovery = vec![REMOTE];
+    is_well(&learning, "1 link is asked");
+    let mut early = healthy();
+    early.explained.pending = sent(REMOTE, SILENT_MS - 1, None);
+    is_well(&early, "goes to face 301");
+    let mut skewed = healthy();
+    skewed.skew_ms = 3_600_000;
+    is_well(&skewed, "goes to face 301");
+    assert!(skewed.steps().iter().any(|step| step.at == "clock" && step.found.contains("60 min")));
+}
+
+#[test]
+fn a_face_is_well_troubled_or_unused() {
+    let of = |face: FaceStatus, counters: Vec<Counter>, routes: &[&str]| {
+        let routes = routes.iter().map(|prefix| prefix.to_string()).collect();
+        FaceFacts { face, counters, routes }.verdict().cause
+    };
+    let remote = || face(REMOTE, FaceScope::NonLocal);
+    assert_eq!(of(remote(), vec![], &[]), "no_routes");
+    assert_eq!(of(remote(), vec![], &["/lab"]), "ok");
+    assert_eq!(of(remote(), counted("link.datagram_too_large", Some(REMOTE)), &["/lab"]), "mtu");
+    assert_eq!(of(remote(), counted("link.datagram_too_large", Some(APPLICATION)), &["/lab"]), "ok");
+    let (two, three) =
+        (FaceStatus { out_interests: 2, ..remote() }, FaceStatus { out_interests: 3, ..remote() });
+    assert_eq!((of(two, vec![], &["/lab"]), of(three, vec![], &["/lab"])), ("ok", "silent"));
+}

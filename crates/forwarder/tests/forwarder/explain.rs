@@ -1,0 +1,81 @@
+//! What is told of a name is what the tables have, and asking changes none of them.
+
+use namely_forwarder::{EXPLAINED_PENDING_MAX, FaceId};
+use namely_wire::NackReason;
+use namely_wire::mgmt::strategy_name;
+
+use crate::bench::*;
+
+#[test]
+fn what_is_told_of_a_name_is_what_the_tables_have_and_asking_changes_none() {
+    let mut bench = Bench::new();
+    let (asks, one, other) = (bench.remote(), bench.remote(), bench.remote());
+    let nothing = bench.fw.explain(name("/a/b").as_name());
+    assert_eq!((nothing.fib_components, nothing.next_hops.len(), nothing.cached), (None, 0, None));
+    assert_eq!((nothing.strategy_components, nothing.pit_entries), (0, 0));
+    bench.route("/a", one, 7);
+    bench.route("/a", other, 3);
+    bench.route("/", FaceId::LOCAL, 0);
+    bench.strategy("/a", "/multicast");
+    bench.receive(asks, interest("/a/b").lifetime_ms(1000).build());
+    bench.advance_ms(20);
+    let sent = bench.nack(one, interest("/a/b").build(), NackReason::NoRoute);
+    assert!(sent.is_empty(), "a Nack with a Nonce of its own is of no Interest that was sent");
+    let told = bench.fw.explain(name("/a/b").as_name());
+    assert_eq!((told.fib_components, told.strategy_components), (Some(1), 1));
+    let costs: Vec<_> = told.next_hops.iter().map(|hop| (hop.face, hop.cost)).collect();
+    assert_eq!(costs, [(other, 3), (one, 7)]);
+    assert!(told.strategy.as_name().to_string().starts_with("/localhost/nfd/strategy/multicast"));
+    let [pending] = &told.pending[..] else { panic!("{told:?}") };
+    assert_eq!((pending.expires_at_ns, &pending.downstreams[..]), (bench.now_ns + 980 * MS, &[asks][..]));
+    let mut upstreams: Vec<_> = pending.upstreams.iter().map(|sent| (sent.face, sent.sent_at_ns)).collect();
+    upstreams.sort();
+    assert_eq!(upstreams, [(one, bench.now_ns - 20 * MS), (other, bench.now_ns - 20 * MS)]);
+    assert!(bench.fw.explain(name("/a").as_name()).pending.is_empty(), "only of the very name");
+    bench.receive(one, data_with("/a/b/c", 50, b"x"));
+    bench.receive(asks, interest("/a/b").can_be_prefix().build());
+    bench.receive(one, data_with("/a/b/c", 50, b"x"));
+    let before = (bench.fw.counters(), bench.fw.cs_status(), bench.fw.pit_snapshot(10));
+    let cached = bench.fw.explain(name("/a/b").as_name()).cached.expect("an Interest that may be a prefix");
+    assert_eq!((cached.name, cached.fresh_until_ns), (name("/a/b/c"), bench.now_ns + 50 * MS));
+    let after = (bench.fw.counters(), bench.fw.cs_status(), bench.fw.pit_snapshot(10));
+    assert_eq!(format!("{before:?}"), format!("{after:?}"));
+}
+
+#[test]
+fn who_bound_a_name_and_what_asf_has_measured_are_told() {
+    let mut bench = Bench::new();
+    let (asks, one, app) = (bench.remote(), bench.remote(), bench.app());
+    bench.route("/a", one, 0);
+    bench.strategy("/a", &strategy_name("asf").unwrap().to_string());
+    bench.fw.bpt_bind(app, &name("/a/bound")).unwrap();
+    assert_eq!(bench.fw.explain(name("/a/bound/x").as_name()).bound, Some(app));
+    let measured = |bench: &Bench| bench.fw.explain(name("/a/x").as_name()).next_hops[0].measured;
+    assert_eq!((measured(&bench).srtt_ns, measured(&bench).is_failing), (None, false));
+    bench.receive(asks, interest("/a/x").build());
+    bench.advance_ms(8);
+    bench.receive(one, data("/a/x"));
+    assert_eq!((measured(&bench).srtt_ns, measured(&bench).is_failing), (Some(8 * MS), false));
+    let lost = interest("/a/y").build();
+    bench.receive(asks, lost.clone());
+    bench.nack(one, lost, NackReason::Congestion);
+    assert!(measured(&bench).is_failing);
+}
+
+#[test]
+fn at_most_so_many_interests_for_one_name_are_told_and_one_more_is_not() {
+    for (waiting, told) in
+        [(EXPLAINED_PENDING_MAX, EXPLAINED_PENDING_MAX), (EXPLAINED_PENDING_MAX + 1, EXPLAINED_PENDING_MAX)]
+    {
+        let bench = Bench::new();
+        let (asks, one) = (bench.remote(), bench.remote());
+        bench.route("/", one, 0);
+        for n in 0..waiting {
+            // Of one name, and each with another hint.
+            let hint = name("/hint").join_segment(n as u64);
+            bench.receive(asks, interest("/a").forwarding_hint(hint).build());
+        }
+        assert_eq!(bench.fw.table_sizes().pit, waiting);
+        assert_eq!(bench.fw.explain(name("/a").as_name()).pending.len(), told);
+    }
+}
