@@ -1,5 +1,5 @@
-//! Time passes: pending Interests that have lasted long enough, and what released faces left behind.
-//! Nothing here scans a table.
+//! Time passes: pending Interests that have lasted long enough, and what released faces left
+//! behind. Nothing here scans a table.
 
 use lock_api::RawMutex;
 
