@@ -220,7 +220,7 @@ fn an_announcement_comes_in_application_parameters() {
 
 #[test]
 fn every_dataset_is_told_from_its_name_with_version_and_segment() {
-    let asks_for_less = [Dataset::FacesQuery, Dataset::CsList];
+    let asks_for_less = [Dataset::FacesQuery, Dataset::CsList, Dataset::NameExplain];
     for dataset in Dataset::ALL.iter().copied().filter(|d| !asks_for_less.contains(d)) {
         let prefix = dataset.prefix(Scope::Localhost);
         for (suffix, version, segment) in
@@ -239,6 +239,15 @@ fn every_dataset_is_told_from_its_name_with_version_and_segment() {
             assert_eq!(parse(&wire), Ok(Request::Dataset(expected)));
         }
     }
+}
+
+#[test]
+fn a_name_is_explained_by_its_own_name_in_the_request() {
+    let wire = InterestBuilder::new(explain_name(Scope::Localhost, &name("/lab/run7"))).build();
+    let Ok(Request::Dataset(request)) = parse(&wire) else { panic!("not a dataset") };
+    assert_eq!((request.dataset, request.list.prefix), (Dataset::NameExplain, name("/lab/run7")));
+    let nothing = InterestBuilder::new(Dataset::NameExplain.prefix(Scope::Localhost)).build();
+    assert_eq!(parse(&nothing), Err(RequestError::NoParameters));
 }
 
 #[test]
@@ -499,5 +508,15 @@ fn a_counter_belongs_to_the_router_or_to_a_face() {
     for face_id in [None, Some(300)] {
         let counter = namely_wire::mgmt::Counter { label: "link.truncated".into(), face_id, value: 70_000 };
         assert_eq!(namely_wire::mgmt::Counter::decode(&counter.to_vec()), Ok(counter));
+    }
+}
+
+/// ndn-cxx's Controller takes what is below 400 for success; NLSR answers 205.
+#[test]
+fn a_response_from_400_on_is_a_refusal() {
+    for (code, is_ok) in
+        [(200, true), (205, true), (399, true), (400, false), (403, false), (504, false), (0, false)]
+    {
+        assert_eq!(ControlResponse::new(code, "").is_ok(), is_ok, "{code}");
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Bound;
 use namely_mgmt::{Now, Tables};
 use namely_security::{Signer, sign_interest};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, ControlResponse, RibEntry, RouteOrigin, Scope, status_code,
+    Block, Command, ControlParameters, ControlResponse, RibEntry, Route, RouteOrigin, Scope,
 };
 use namely_wire::{DataView, InterestBuilder, InterestView, Name};
 
@@ -101,7 +101,7 @@ impl Readvertiser {
         let Some(key) = key.map(|(key, _)| key.clone()) else { return false };
         let Some(asked) = self.asked.remove(&key) else { return false };
         let response = ControlResponse::decode(data.content);
-        if !response.as_ref().is_ok_and(|response| response.code == status_code::OK) {
+        if !response.as_ref().is_ok_and(ControlResponse::is_ok) {
             // It knows why. What it does not want is not offered again and again.
             tracing::warn!(prefix = %key.0, ?response, "the routing daemon refuses a route");
         }
@@ -173,8 +173,11 @@ impl Readvertiser {
         origins: &[RouteOrigin],
     ) -> Vec<(Key, Option<u64>)> {
         let mut wanted = BTreeMap::new();
+        // What the daemon has registered for itself it knows.
+        let counts =
+            |route: &&Route| origins.contains(&route.origin) && !self.daemon.contains(&route.face_id);
         for entry in part.iter().filter(|entry| is_global(&entry.prefix)) {
-            for route in entry.routes.iter().filter(|route| origins.contains(&route.origin)) {
+            for route in entry.routes.iter().filter(counts) {
                 wanted.insert((entry.prefix.clone(), route.face_id), route.cost);
             }
         }
@@ -218,7 +221,7 @@ fn is_global(prefix: &Name) -> bool {
 mod tests {
     use namely_forwarder::{Config, FaceId, FaceProperties, Router};
     use namely_wire::DataBuilder;
-    use namely_wire::mgmt::{Route, route_flags};
+    use namely_wire::mgmt::route_flags;
 
     use super::*;
 
@@ -299,6 +302,17 @@ mod tests {
         assert!(world.core.rib_unregister(&"/app/1".parse().unwrap(), world.app, RouteOrigin::APP));
         let sent = world.commands(LOOK_NS);
         assert_eq!(told(&sent[0]), ("unregister".into(), "/app/1".into()));
+    }
+
+    /// NLSR registers its own prefixes as an application does.
+    #[test]
+    fn what_the_daemon_registered_for_itself_is_not_told_to_it() {
+        let mut world = World::new();
+        world.register("/localhost/nlsr", world.daemon);
+        world.register("/lab/r1/nlsr", world.daemon);
+        world.register("/app/1", world.app);
+        let sent = world.commands(0);
+        assert_eq!(sent.iter().map(|c| told(c)).collect::<Vec<_>>(), [("register".into(), "/app/1".into())]);
     }
 
     #[test]

@@ -39,9 +39,10 @@ impl ControlResponse {
         self
     }
 
-    /// Returns true if the command was carried out.
+    /// Returns true if the command was carried out: errors begin at 400, and some (NLSR) say 205 of
+    /// what they did.
     pub fn is_ok(&self) -> bool {
-        self.code == status_code::OK
+        (status_code::OK..status_code::BAD_PARAMETERS).contains(&self.code)
     }
 
     /// The ControlParameters in the body, if it starts with them.
