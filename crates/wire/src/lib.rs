@@ -49,6 +49,7 @@ mod interest;
 mod lp;
 pub mod mgmt;
 mod name;
+mod placed;
 pub mod rdr;
 mod signature;
 pub mod tlv;
@@ -71,6 +72,7 @@ pub use lp::{
     encode_lp_announced_header, encode_lp_announcement, encode_lp_header, encode_lp_packet, encode_lp_probe,
 };
 pub use name::{COMPONENTS_MAX, Component, Components, Name, NameRef};
+pub use placed::{PlacedData, PlacedInterest, PlacedName, SignatureOctets};
 pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};
 pub use validity::{TIME_S_MAX, ValidityPeriod, encode_time, parse_time};
 

@@ -11,6 +11,8 @@ use crate::instance::{Answer, Instance, Limits, Refused, planted_panic};
 use crate::packets::{Link, Station, Workspace, set_mtu, tick, whole_name};
 use crate::rows::link_rows;
 use crate::skb::Skb;
+use crate::sockets::{self, Said};
+use namely_window::Transfer;
 
 /// A frame of a device or a packet of a socket: `struct nn_arrived`.
 #[repr(C)]
@@ -44,6 +46,13 @@ struct Call {
     now_ns: u64,
     /// What was answered: not negative, or why it was refused.
     answer: i64,
+    transfer: *mut Transfer,
+    said: *mut Said,
+    /// Room for a packet, of which a content is there already.
+    space: *mut u8,
+    /// What was made, with its reference.
+    skb: *mut c_void,
+    space_len: u32,
 }
 
 /// The operations, by their numbers in nnet.h.
@@ -72,6 +81,13 @@ mod op {
     pub(super) const LINK_MTU: u32 = 21;
     pub(super) const CS_SHRINK: u32 = 22;
     pub(super) const WHOLE_NAME: u32 = 23;
+    pub(super) const SAID: u32 = 40;
+    pub(super) const INTEREST: u32 = 41;
+    pub(super) const DATA: u32 = 42;
+    pub(super) const TRANSFER_MAKE: u32 = 43;
+    pub(super) const TRANSFER_FREE: u32 = 44;
+    pub(super) const TRANSFER_NEXT: u32 = 45;
+    pub(super) const TRANSFER_TELL: u32 = 46;
 }
 
 /// Does what `call` asks for.
@@ -104,6 +120,8 @@ unsafe fn perform(call: &mut Call) -> Answer {
         // SAFETY: as demanded of `nn_call`.
         op::MAKE..=op::FREE_LINK => return unsafe { make_or_free(call) },
         op::PANIC => planted_panic(call.value),
+        // SAFETY: as demanded of `nn_call`.
+        op::SAID..=op::TRANSFER_TELL => return unsafe { for_sockets(call) },
         op::WHOLE_NAME => return octets(call.name, call.name_len).map(whole_name),
         _ => {}
     }
@@ -174,6 +192,62 @@ unsafe fn make_or_free(call: &mut Call) -> Answer {
         _ => drop(unsafe { Box::from_raw(call.link) }),
     }
     Ok(0)
+}
+
+/// # Safety
+///
+/// As [`nn_call`], with an operation of `sockets`.
+#[inline(never)]
+unsafe fn for_sockets(call: &mut Call) -> Answer {
+    match call.op {
+        op::TRANSFER_MAKE => {
+            if name(call)?.is_empty() {
+                return Err(Refused::Invalid);
+            }
+            call.transfer = sockets::make_transfer()?;
+            return Ok(0);
+        }
+        op::TRANSFER_FREE => {
+            // SAFETY: what TRANSFER_MAKE answered, nobody else is in a call with it, and it is not
+            // used again.
+            drop(unsafe { Box::from_raw(call.transfer) });
+            return Ok(0);
+        }
+        op::TRANSFER_NEXT => {
+            // SAFETY: what TRANSFER_MAKE answered; the module lets one call at a time use it.
+            let transfer = unsafe { call.transfer.as_mut() }.ok_or(Refused::Io)?;
+            let (step, made, until_ns) =
+                sockets::next(transfer, name(call)?, call.count, call.value, call.now_ns)?;
+            call.skb = made.map_or(core::ptr::null_mut(), Skb::into_raw);
+            call.value = until_ns;
+            return Ok(step);
+        }
+        _ => {}
+    }
+    // SAFETY: the other operations have one, which is this call's own.
+    let said = unsafe { call.said.as_mut() }.ok_or(Refused::Io)?;
+    match call.op {
+        op::SAID => sockets::read(octets(call.name, call.name_len)?, said),
+        op::INTEREST => {
+            call.skb = sockets::interest(name(call)?, said, call.value)?.into_raw();
+            Ok(0)
+        }
+        op::DATA => {
+            if call.space.is_null() {
+                return Err(Refused::Invalid);
+            }
+            // SAFETY: so many octets of a buffer that only this call uses.
+            let space = unsafe { core::slice::from_raw_parts_mut(call.space, call.space_len as usize) };
+            sockets::data(name(call)?, octets(call.more, call.more_len)?, said, space)
+        }
+        _ => {
+            // SAFETY: what TRANSFER_MAKE answered; the module lets one call at a time use it.
+            let transfer = unsafe { call.transfer.as_mut() }.ok_or(Refused::Io)?;
+            let answer = sockets::tell(transfer, said, call.now_ns);
+            call.value = transfer.first_missing();
+            answer
+        }
+    }
 }
 
 /// # Safety

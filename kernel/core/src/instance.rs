@@ -49,6 +49,8 @@ pub(crate) enum Refused {
     Quota = -122,
     InUse = -98,
     NotSupported = -95,
+    TooLong = -90,
+    BadDigest = -74,
 }
 
 /// What a call answers: a number that is not negative, or why it was refused.

@@ -39,6 +39,13 @@ impl Skb {
         Skb { skb, data: unsafe { nk_skb_data(skb) }, len }
     }
 
+    /// The sk_buff of a packet that is all of it, with its reference.
+    pub(crate) fn into_raw(self) -> *mut c_void {
+        let skb = self.skb;
+        core::mem::forget(self);
+        skb
+    }
+
     /// The packet in it, which keeps all of it and of which others may write what lies before;
     /// `None` if it does not lie within.
     pub(crate) fn part(&self, offset: usize, len: usize) -> Option<Self> {

@@ -1,0 +1,434 @@
+//! The transfer of one object's segments.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::congestion::Window;
+use crate::rto::Rto;
+
+/// Segments between the first that is missing and the last that is asked for.
+pub const SEGMENTS_MAX: usize = 256;
+
+/// Times that one segment's answer may be late, before the transfer has failed.
+pub const TIMEOUTS_MAX: u8 = 6;
+
+/// Nacks that one segment may get before the transfer has failed.
+pub const NACKS_MAX: u8 = 3;
+
+/// A second Interest for a name that comes sooner after the first is suppressed by forwarders; each
+/// further one twice as late.
+pub const SUPPRESSION_NS: u64 = 12_000_000;
+
+/// Segments asked for later that come sooner make one lost (RFC 9002, 6.1.1), until a path shows
+/// that it reorders more.
+const REORDERED: u64 = 3;
+const REORDERED_MAX: u64 = 64;
+
+/// Sendings that are remembered in their order.
+const SENDINGS: usize = 2 * SEGMENTS_MAX;
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Ask for this segment, by an Interest of this lifetime with a new Nonce; then ask again.
+    Ask {
+        /// Its number.
+        segment: u64,
+        /// The Interest's lifetime.
+        lifetime_ms: u32,
+    },
+    /// Nothing, before this time or the next packet. The largest number: no timer is needed.
+    Wait {
+        /// In the time of `now_ns`.
+        until_ns: u64,
+    },
+    /// All segments have come, up to the last.
+    Ended,
+    /// The transfer has failed, and stays so.
+    Failed(Fault),
+}
+
+/// Why a transfer failed: always the network's or the producer's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A segment did not come however often it was asked for.
+    TimedOut,
+    /// A router has no route.
+    NoRoute,
+    /// Refused otherwise, again and again: congestion, or a producer that says there is none.
+    Refused,
+}
+
+/// Why an Interest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A Nack for congestion.
+    Congestion,
+    /// A Nack for a Nonce that was seen before.
+    Duplicate,
+    /// A Nack for want of a route.
+    NoRoute,
+    /// Any other.
+    Other,
+}
+
+/// What becomes of a Data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The segment was wanted: the home keeps it.
+    Taken,
+    /// Nobody asks for it, or not any more.
+    NotAsked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not asked for, in this turn of the ring.
+    Free,
+    /// Its answer is awaited.
+    Asked,
+    /// To be asked for again from `due_ns` on.
+    Again,
+    /// It has come before one with a lower number.
+    Held,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    state: State,
+    timeouts: u8,
+    nacks: u8,
+    /// Times that it was asked for.
+    sendings: u8,
+    /// Of its latest sending, among all.
+    order: u64,
+    sent_ns: u64,
+    /// The end of its timer, or when it is asked for again.
+    due_ns: u64,
+}
+
+const FREE: Segment =
+    Segment { state: State::Free, timeouts: 0, nacks: 0, sendings: 0, order: 0, sent_ns: 0, due_ns: 0 };
+
+/// A consumer's transfer of one object, from segment 0 to the one that FinalBlockId names.
+///
+/// ```
+/// use namely_window::{Fate, Step, Transfer};
+/// let mut transfer = Transfer::new().unwrap();
+/// let Step::Ask { segment: 0, .. } = transfer.next(0, 64) else { panic!() };
+/// let Step::Ask { segment: 1, .. } = transfer.next(0, 64) else { panic!() };
+/// assert_eq!(transfer.data(1, Some(1), false, 1_000_000), Fate::Taken);
+/// assert_eq!(transfer.first_missing(), 0); // 1 waits for 0
+/// assert_eq!(transfer.data(0, None, false, 2_000_000), Fate::Taken);
+/// assert_eq!(transfer.next(2_000_000, 64), Step::Ended);
+/// ```
+#[derive(Debug)]
+pub struct Transfer {
+    window: Window,
+    rto: Rto,
+    segments: Box<[Segment]>,
+    /// Which segment the n-th sending was of, in a ring.
+    sendings: Box<[u64]>,
+    /// The lowest segment that has not come.
+    first: u64,
+    /// The lowest segment that was never asked for.
+    next: u64,
+    last: Option<u64>,
+    asked: u32,
+    again: u32,
+    /// Those to be asked for again that were refused.
+    refused: u32,
+    held: u32,
+    /// Number of the next sending, and of the first that may still be found lost.
+    order: u64,
+    unjudged: u64,
+    /// Sendings before it belong to a round trip in which the window has shrunk already.
+    shrunk_until: u64,
+    reordered: u64,
+    data_ns: u64,
+    /// No timer ends, and nothing is asked for again, before it.
+    wake_ns: u64,
+    fault: Option<Fault>,
+}
+
+impl Transfer {
+    /// A transfer of which nothing has been asked for; `None` if there is no memory.
+    pub fn new() -> Option<Self> {
+        Some(Transfer {
+            window: Window::new(SEGMENTS_MAX as u32),
+            rto: Rto::default(),
+            segments: filled(SEGMENTS_MAX, FREE)?,
+            sendings: filled(SENDINGS, 0)?,
+            first: 0,
+            next: 0,
+            last: None,
+            asked: 0,
+            again: 0,
+            refused: 0,
+            held: 0,
+            order: 0,
+            unjudged: 0,
+            shrunk_until: 0,
+            reordered: REORDERED,
+            data_ns: 0,
+            wake_ns: u64::MAX,
+            fault: None,
+        })
+    }
+
+    /// The lowest segment that has not come.
+    pub fn first_missing(&self) -> u64 {
+        self.first
+    }
+
+    /// Segments whose answers are awaited.
+    pub fn outstanding(&self) -> u32 {
+        self.asked
+    }
+
+    /// The window, in segments.
+    pub fn window(&self) -> u32 {
+        self.window.segments()
+    }
+
+    /// What to do at `now_ns`. New segments are asked for while fewer than `room` have yet to come:
+    /// so many fit the home's buffer. To be called until it does not say [`Step::Ask`].
+    pub fn next(&mut self, now_ns: u64, room: u32) -> Step {
+        if now_ns >= self.wake_ns {
+            self.judge_by_time(now_ns);
+        }
+        if let Some(fault) = self.fault {
+            return Step::Failed(fault);
+        }
+        if self.last.is_some_and(|last| self.first > last) {
+            return Step::Ended;
+        }
+        if self.asked < self.window.segments() {
+            if let Some(segment) = self.due_again(now_ns) {
+                self.leave_again(segment);
+                return self.ask(segment, now_ns);
+            }
+            let is_within = self.next - self.first < SEGMENTS_MAX as u64;
+            let is_there = self.last.is_none_or(|last| self.next <= last);
+            // What was refused still has its place: else each Nack would bring one more Interest.
+            let has_place = self.asked + self.refused < self.window.segments();
+            if is_within && is_there && has_place && self.asked + self.again < room {
+                let segment = self.next;
+                self.next += 1;
+                *self.at(segment) = FREE;
+                return self.ask(segment, now_ns);
+            }
+        }
+        Step::Wait { until_ns: self.wake_ns }
+    }
+
+    /// A Data has come for `segment`, which names `last` as the last one, and `is_marked` with
+    /// congestion.
+    pub fn data(&mut self, segment: u64, last: Option<u64>, is_marked: bool, now_ns: u64) -> Fate {
+        if !self.is_open(segment) {
+            return Fate::NotAsked;
+        }
+        let known = *self.at(segment);
+        match known.state {
+            State::Asked => self.asked -= 1,
+            State::Again => self.leave_again(segment),
+            State::Free | State::Held => return Fate::NotAsked,
+        }
+        self.at(segment).state = State::Held;
+        self.held += 1;
+        self.data_ns = now_ns;
+        self.learn(&known, now_ns);
+        if let Some(last) = last.filter(|last| *last >= segment) {
+            self.end_at(last);
+        }
+        while self.first < self.next && self.at(self.first).state == State::Held {
+            let first = self.first;
+            *self.at(first) = FREE;
+            self.held -= 1;
+            self.first += 1;
+        }
+        if is_marked {
+            self.shrink(known.order);
+        } else {
+            self.window.grow();
+        }
+        if known.state == State::Asked {
+            self.judge_by_order(known.order, now_ns);
+        }
+        Fate::Taken
+    }
+
+    /// An Interest for `segment` was refused.
+    pub fn refused(&mut self, segment: u64, why: Refusal, now_ns: u64) {
+        if !self.is_open(segment) || self.at(segment).state != State::Asked {
+            return;
+        }
+        let wait_ns = self.rto.wait_ns(0);
+        let known = self.at(segment);
+        known.nacks = known.nacks.saturating_add(1);
+        let (nacks, order) = (known.nacks, known.order);
+        let (later_ns, nacks_max) = match why {
+            // The queue that refused it must have time to empty; this says nothing of a route.
+            Refusal::Congestion => (wait_ns << u32::from(nacks.min(4)), NACKS_MAX + TIMEOUTS_MAX),
+            _ => (SUPPRESSION_NS << u32::from(nacks.min(8)), NACKS_MAX),
+        };
+        if nacks >= nacks_max {
+            self.fault = Some(if why == Refusal::NoRoute { Fault::NoRoute } else { Fault::Refused });
+        }
+        if why == Refusal::Congestion {
+            self.shrink(order);
+        }
+        self.ask_again(segment, now_ns.saturating_add(later_ns.min(Rto::MAX_NS)));
+    }
+
+    /// The producer says that there is no such segment, which nobody else will have either.
+    pub fn denied(&mut self) {
+        self.fault = Some(Fault::Refused);
+    }
+
+    fn is_open(&self, segment: u64) -> bool {
+        (self.first..self.next).contains(&segment)
+    }
+
+    fn at(&mut self, segment: u64) -> &mut Segment {
+        &mut self.segments[segment as usize % SEGMENTS_MAX]
+    }
+
+    fn ask(&mut self, segment: u64, now_ns: u64) -> Step {
+        let order = self.order;
+        self.order += 1;
+        self.sendings[order as usize % SENDINGS] = segment;
+        let timeouts = self.at(segment).timeouts;
+        let wait_ns = self.rto.wait_ns(timeouts);
+        let due_ns = now_ns.saturating_add(wait_ns);
+        let known = self.at(segment);
+        known.state = State::Asked;
+        known.order = order;
+        known.sent_ns = now_ns;
+        known.due_ns = due_ns;
+        known.sendings = known.sendings.saturating_add(1);
+        self.asked += 1;
+        self.wake_ns = self.wake_ns.min(due_ns);
+        Step::Ask { segment, lifetime_ms: wait_ns.div_ceil(1_000_000) as u32 }
+    }
+
+    /// Takes a segment that is awaited out of the window until `due_ns`.
+    fn ask_again(&mut self, segment: u64, due_ns: u64) {
+        let known = self.at(segment);
+        known.state = State::Again;
+        known.due_ns = due_ns;
+        let was_refused = known.nacks > 0;
+        self.asked -= 1;
+        self.again += 1;
+        self.refused += u32::from(was_refused);
+        self.wake_ns = self.wake_ns.min(due_ns);
+    }
+
+    /// A segment that was to be asked for again is not any more.
+    fn leave_again(&mut self, segment: u64) {
+        let was_refused = self.at(segment).nacks > 0;
+        self.again -= 1;
+        self.refused -= u32::from(was_refused);
+    }
+
+    /// The lowest segment whose time to be asked for again has come.
+    fn due_again(&mut self, now_ns: u64) -> Option<u64> {
+        if self.again == 0 {
+            return None;
+        }
+        (self.first..self.next).find(|segment| {
+            let known = self.at(*segment);
+            known.state == State::Again && known.due_ns <= now_ns
+        })
+    }
+
+    /// What an answer tells of the path.
+    fn learn(&mut self, known: &Segment, now_ns: u64) {
+        let since_ns = now_ns.saturating_sub(known.sent_ns);
+        if known.sendings == 1 && known.state == State::Asked {
+            self.rto.measured(since_ns);
+        } else if known.timeouts == 0 && (known.state == State::Again || since_ns < self.rto.least_ns() / 2) {
+            // It answers the sending before: what was taken for a loss was late.
+            self.reordered = (self.reordered * 2).min(REORDERED_MAX);
+        }
+    }
+
+    /// No segment beyond `last` is wanted.
+    fn end_at(&mut self, last: u64) {
+        self.last = Some(last);
+        let end = last.saturating_add(1);
+        for segment in end.max(self.first)..self.next {
+            match self.at(segment).state {
+                State::Asked => self.asked -= 1,
+                State::Again => self.leave_again(segment),
+                State::Held => self.held -= 1,
+                State::Free => {}
+            }
+            *self.at(segment) = FREE;
+        }
+        self.next = self.next.min(end.max(self.first));
+    }
+
+    fn shrink(&mut self, order: u64) {
+        if order >= self.shrunk_until {
+            self.window.shrink();
+            self.shrunk_until = self.order;
+        }
+    }
+
+    /// What was asked for well before something that has come is lost.
+    fn judge_by_order(&mut self, order: u64, now_ns: u64) {
+        self.unjudged = self.unjudged.max(self.order.saturating_sub(SENDINGS as u64));
+        while self.unjudged + self.reordered <= order {
+            let judged = self.unjudged;
+            self.unjudged += 1;
+            let segment = self.sendings[judged as usize % SENDINGS];
+            if !self.is_open(segment) {
+                continue;
+            }
+            let known = *self.at(segment);
+            if known.state == State::Asked && known.order == judged {
+                self.shrink(judged);
+                let pause_ns = SUPPRESSION_NS << u32::from(known.sendings.saturating_sub(1).min(4));
+                self.ask_again(segment, now_ns.max(known.sent_ns.saturating_add(pause_ns)));
+            }
+        }
+    }
+
+    /// Whose timer has ended is to be asked for again; then, when the next one ends.
+    fn judge_by_time(&mut self, now_ns: u64) {
+        let mut wake_ns = u64::MAX;
+        for segment in self.first..self.next {
+            let known = *self.at(segment);
+            if known.state == State::Asked && known.due_ns <= now_ns {
+                self.time_out(segment, &known, now_ns);
+            } else if known.state == State::Asked || (known.state == State::Again && known.due_ns > now_ns) {
+                // What is due and waits for the window goes out when a packet opens it.
+                wake_ns = wake_ns.min(known.due_ns);
+            }
+        }
+        self.wake_ns = wake_ns;
+    }
+
+    fn time_out(&mut self, segment: u64, known: &Segment, now_ns: u64) {
+        let timeouts = known.timeouts.saturating_add(1);
+        self.at(segment).timeouts = timeouts;
+        if timeouts >= TIMEOUTS_MAX {
+            self.fault = Some(Fault::TimedOut);
+        }
+        if self.data_ns > known.sent_ns {
+            self.shrink(known.order);
+        } else if known.order >= self.shrunk_until {
+            self.window.collapse();
+            self.shrunk_until = self.order;
+        }
+        self.ask_again(segment, now_ns);
+    }
+}
+
+fn filled<T: Copy>(count: usize, with: T) -> Option<Box<[T]>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(count).ok()?;
+    room.resize(count, with);
+    Some(room.into_boxed_slice())
+}
