@@ -91,6 +91,16 @@ bool nnet_dispatch(struct nnet_face *face, struct sk_buff *skb, const u8 *from)
 	return true;
 }
 
+void nnet_dispatch_rest(struct sk_buff_head *parcels)
+{
+	struct processor *here = this_cpu_ptr(processors);
+
+	spin_lock(&here->waiting.lock);
+	skb_queue_splice_tail_init(parcels, &here->waiting);
+	spin_unlock(&here->waiting.lock);
+	queue_work_on(smp_processor_id(), queue, &here->work);
+}
+
 /* If its processor has gone meanwhile, another one runs it. */
 static void run(struct work_struct *work)
 {

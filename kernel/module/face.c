@@ -9,8 +9,8 @@
 
 struct nnet_cpu __percpu *nnet_cpus;
 
-/* Room before a packet that is made here: a device's header, and NDNLPv2's fields. */
-#define NNET_HEADROOM (LL_MAX_HEADER + 192)
+/* Turns of 64 packets that sockets make by themselves within one turn of others. */
+#define MADE_TURNS_MAX 16
 
 /* Where a buffer goes, while it waits for the door to close. */
 static struct nnet_face **face_of(struct sk_buff *skb)
@@ -183,7 +183,7 @@ void nk_skb_put(struct sk_buff *skb)
  * Tables keep a buffer for its packet and never for what is before it: so the first who sends it
  * may write headers there, without a copy. This is said as a TCP's write queue says it.
  */
-static void keep_payload_only(struct sk_buff *skb)
+void nnet_keep_payload_only(struct sk_buff *skb)
 {
 	if (skb->nohdr)
 		return;
@@ -198,7 +198,7 @@ static void keep_payload_only(struct sk_buff *skb)
  */
 void nk_skb_keep(struct sk_buff *skb)
 {
-	keep_payload_only(skb);
+	nnet_keep_payload_only(skb);
 	skb_get(skb);
 }
 
@@ -228,7 +228,7 @@ struct sk_buff *nk_skb_make(size_t len)
 	if (!skb)
 		return NULL;
 	skb_put_zero(skb, len);
-	keep_payload_only(skb);
+	nnet_keep_payload_only(skb);
 	return skb;
 }
 
@@ -343,21 +343,16 @@ static void transmit(struct nnet_face *face, struct sk_buff *skb)
 		nnet_count(face->nn, NNET_DEVICE_REFUSED);
 }
 
-static void deliver(struct nnet_face *face, struct sk_buff *skb)
-{
-	if (sock_queue_rcv_skb(face->sk, skb)) {
-		nnet_count(face->nn, NNET_SOCKET_FULL);
-		kfree_skb(skb);
-	}
-}
-
 /* Bottom halves are off, and RCU's read lock is held since before the door opened. */
 static void send_out(struct nnet_cpu *cpu)
 {
+	bool is_within = cpu->is_sending;
+	int turns;
 	struct sk_buff_head out;
 	struct sk_buff *skb;
 
 	/* A device may bring a packet in at once: it finds the queue empty. */
+	cpu->is_sending = true;
 	__skb_queue_head_init(&out);
 	skb_queue_splice_init(&cpu->out, &out);
 	while ((skb = __skb_dequeue(&out))) {
@@ -367,8 +362,16 @@ static void send_out(struct nnet_cpu *cpu)
 		if (face->dev)
 			transmit(face, skb);
 		else
-			deliver(face, skb);
+			nnet_sock_deliver(face, skb);
 	}
+	if (is_within)
+		return;
+	/* What sockets made of it, one after the other and not within each other: stacks are small. */
+	for (turns = 0; turns < MADE_TURNS_MAX && !skb_queue_empty(&cpu->made); turns++)
+		nnet_take_dispatched(&cpu->made);
+	if (!skb_queue_empty(&cpu->made))
+		nnet_dispatch_rest(&cpu->made);
+	cpu->is_sending = false;
 }
 
 /* ---- in ---- */
@@ -461,6 +464,26 @@ int nnet_send(struct nnet_face *face, struct sk_buff *skb)
 	local_bh_enable();
 	rcu_read_unlock();
 	return err;
+}
+
+void nnet_send_made(struct nnet_face *face, struct sk_buff_head *packets)
+{
+	struct nnet_cpu *cpu;
+	struct sk_buff *skb;
+
+	rcu_read_lock();
+	local_bh_disable();
+	cpu = this_cpu_ptr(nnet_cpus);
+	while ((skb = __skb_dequeue(packets))) {
+		if (!make_ours(face->nn, skb))
+			continue;
+		*nnet_parcel_of(skb) = (struct nnet_parcel){ .nn = face->nn, .face = face->id };
+		__skb_queue_tail(&cpu->made, skb);
+	}
+	if (!cpu->is_sending)
+		send_out(cpu);
+	local_bh_enable();
+	rcu_read_unlock();
 }
 
 /* The face that a frame is for: that of its sender, or the group's. */
@@ -649,6 +672,7 @@ int nnet_cpus_init(void)
 		struct nn_call call = { .op = NN_MAKE_WORKSPACE };
 
 		__skb_queue_head_init(&per_cpu_ptr(nnet_cpus, cpu)->out);
+		__skb_queue_head_init(&per_cpu_ptr(nnet_cpus, cpu)->made);
 		err = nnet_call_calm(NULL, &call);
 		if (!err)
 			err = call.answer;

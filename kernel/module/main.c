@@ -32,6 +32,8 @@ const char *const nnet_count_names[NNET_COUNTS] = {
 	[NNET_OUT_FULL] = "out_full", [NNET_NO_FACE] = "no_face", [NNET_NO_MEMORY] = "no_memory",
 	[NNET_NO_NEIGHBOR] = "no_neighbor", [NNET_IN_SOFTIRQ] = "in_softirq", [NNET_IN_TASK] = "in_task",
 	[NNET_DISPATCHED] = "dispatched", [NNET_DISPATCHER_FULL] = "dispatcher_full",
+	[NNET_UNREADABLE] = "unreadable", [NNET_BAD_DIGEST] = "bad_digest",
+	[NNET_NOT_ASKED_FOR] = "not_asked_for", [NNET_NO_SUCH_SEGMENT] = "no_such_segment",
 };
 
 int nnet_need_instance(struct nnet *nn)

@@ -22,6 +22,7 @@ struct seq_file;
 struct nn_instance;	/* the forwarder of a network namespace */
 struct nn_workspace;	/* what one processor works with */
 struct nn_link;		/* the link service of a face */
+struct nn_transfer;	/* the window of a SOCK_SEQPACKET socket */
 
 enum nn_op {
 	NN_MAKE, NN_FREE, NN_MAKE_WORKSPACE, NN_FREE_WORKSPACE, NN_MAKE_LINK, NN_FREE_LINK,
@@ -29,6 +30,8 @@ enum nn_op {
 	NN_BIND, NN_STRATEGY_SET, NN_STRATEGY_UNSET, NN_CS_LIMIT, NN_CS_ERASE, NN_ROWS,
 	NN_LINK_ROWS, NN_LINK_TICK, NN_PANIC, NN_LINK_MTU,
 	NN_CS_SHRINK, NN_WHOLE_NAME,
+	NN_SAID = 40, NN_INTEREST, NN_DATA, NN_TRANSFER_MAKE, NN_TRANSFER_FREE, NN_TRANSFER_NEXT,
+	NN_TRANSFER_TELL,
 };
 
 /* What NN_ROWS lists. */
@@ -49,6 +52,21 @@ struct nn_arrived {
 	u8 from[ETH_ALEN];
 };
 
+/* What a packet says, or is to say; places are offsets of its octets. */
+struct nn_said {
+	u64 segment, last_segment;	/* or NNET_NO_SEGMENT */
+	u32 time_ms;
+	u16 name_at, name_len, prefix_len;	/* the prefix: without the segment number */
+	u16 content_at, content_len, signature_at, signature_len, reason;
+	u8 kind, flags;
+};
+
+/* What NN_TRANSFER_NEXT answers: the Interest is in skb, the time in value. NN_TRANSFER_TELL: the
+ * first segment that is missing is in value. */
+enum nn_step {
+	NN_STEP_ASK, NN_STEP_WAIT, NN_STEP_ENDED, NN_STEP_TIMED_OUT, NN_STEP_NO_ROUTE, NN_STEP_REFUSED,
+};
+
 struct nn_call {
 	u32 op, count;
 	struct nnet *home;
@@ -61,6 +79,11 @@ struct nn_call {
 	u32 name_len, more_len;
 	u64 face, value, now_ns;
 	s64 answer;
+	struct nn_transfer *transfer;
+	struct nn_said *said;
+	u8 *space;
+	struct sk_buff *skb;
+	u32 space_len;
 };
 
 /* A header and a range of an sk_buff, to be sent when the door has closed. */
@@ -110,7 +133,8 @@ void nnet_memory_show(struct seq_file *seq);
 enum nnet_count {
 	NNET_LINEARIZED, NNET_HEAD_COPIED, NNET_FRAGMENT_COPIED, NNET_OCTET_PATCHED, NNET_SOCKET_FULL,
 	NNET_DEVICE_REFUSED, NNET_DEVICE_DOWN, NNET_OUT_FULL, NNET_NO_FACE, NNET_NO_MEMORY, NNET_NO_NEIGHBOR,
-	NNET_IN_SOFTIRQ, NNET_IN_TASK, NNET_DISPATCHED, NNET_DISPATCHER_FULL, NNET_COUNTS,
+	NNET_IN_SOFTIRQ, NNET_IN_TASK, NNET_DISPATCHED, NNET_DISPATCHER_FULL,
+	NNET_UNREADABLE, NNET_BAD_DIGEST, NNET_NOT_ASKED_FOR, NNET_NO_SUCH_SEGMENT, NNET_COUNTS,
 };
 extern const char *const nnet_count_names[NNET_COUNTS];
 
@@ -172,6 +196,8 @@ struct nnet_face {
 struct nnet_cpu {
 	struct nn_workspace *workspace;
 	struct sk_buff_head out;
+	struct sk_buff_head made;	/* by sockets, while others are delivered; as parcels */
+	bool is_sending;
 	struct nn_arrived arrived[64];
 	u64 packets;			/* that it has brought to the door */
 };
@@ -185,6 +211,12 @@ struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, c
 void nnet_face_del(struct nnet_face *face);
 /* A packet of a socket, in its sender's task. */
 int nnet_send(struct nnet_face *face, struct sk_buff *skb);
+/* Packets that a socket makes by itself. If packets are being delivered: after them. */
+void nnet_send_made(struct nnet_face *face, struct sk_buff_head *packets);
+/* Room before a packet, for headers that go there without a copy. */
+#define NNET_HEADROOM (LL_MAX_HEADER + 192)
+/* A buffer of which this keeps the packet and nothing before it. */
+void nnet_keep_payload_only(struct sk_buff *skb);
 /* Ends what is due, and sends what comes of that; when something is due again, ns. */
 u64 nnet_expire(struct nnet *nn);
 
@@ -204,6 +236,8 @@ static inline struct nnet_parcel *nnet_parcel_of(struct sk_buff *skb)
 
 /* Whether another processor has it now, or nobody; else who asks is to process it. */
 bool nnet_dispatch(struct nnet_face *face, struct sk_buff *skb, const u8 *from);
+/* These are processed soon, at this processor; bottom halves are off. */
+void nnet_dispatch_rest(struct sk_buff_head *parcels);
 /* Takes some of them; face.c. */
 void nnet_take_dispatched(struct sk_buff_head *parcels);
 /* Until nothing waits that has come before. */
@@ -219,6 +253,8 @@ void nnet_cpus_exit(void);
 /* ---- the rest ---- */
 
 extern int nnet_family;
+/* A packet for a socket, under RCU; sock.c. */
+void nnet_sock_deliver(struct nnet_face *face, struct sk_buff *skb);
 int nnet_sock_init(void);
 void nnet_sock_exit(void);
 int nnet_genl_init(void);

@@ -43,6 +43,34 @@
 	row(a_namespace_that_uses_none_has_no_forwarder) \
 	row(the_module_stays_while_a_socket_is_open)
 
+/* Sockets of names and contents, and of objects in segments. */
+#define TESTS_OF_CONTENTS(row) \
+	row(a_name_is_answered_by_a_content_between_two_namespaces) \
+	row(one_datagram_socket_is_consumer_and_producer_at_once) \
+	row(the_kernel_signs_a_content_by_its_digest) \
+	row(a_signature_that_is_given_goes_out_and_comes_in_as_it_is) \
+	row(an_interest_carries_what_its_program_asks_for) \
+	row(a_name_too_long_for_an_address_goes_by_a_control_message) \
+	row(a_nack_is_an_error_of_a_datagram_socket_or_a_message) \
+	row(a_content_can_be_peeked_at_and_is_cut_to_the_room_there_is) \
+	row(a_datagram_socket_refuses_what_it_does_not_know) \
+	row(an_object_crosses_in_segments_in_their_order_and_ends) \
+	row(an_object_over_a_path_that_loses_and_reorders_is_whole_and_in_order) \
+	row(a_lost_segment_comes_from_its_provider_where_nothing_is_cached) \
+	row(segments_longer_than_a_frame_cross_in_fragments) \
+	row(one_seqpacket_socket_is_consumer_and_provider_at_once) \
+	row(an_object_ends_by_shutdown_and_another_can_be_opened) \
+	row(whoever_asks_for_a_prefix_gets_its_first_segment) \
+	row(buffers_are_bounded_and_whoever_reads_lets_the_other_send) \
+	row(the_smallest_buffers_carry_an_object) \
+	row(what_is_wanted_no_more_and_what_is_there_no_more_is_counted) \
+	row(an_object_that_nobody_has_is_an_error) \
+	row(a_signal_ends_a_wait_for_segments_and_for_room) \
+	row(either_side_is_closed_in_the_middle_and_nothing_is_left) \
+	row(fifteen_consumers_take_less_than_fifty_megabytes) \
+	row(a_seqpacket_socket_refuses_what_it_does_not_know) \
+	row(four_threads_on_one_object_that_is_closed_meanwhile_harm_nobody)
+
 /* What a machine does to it: random calls, frames and floods, devices and namespaces that go. */
 #define TESTS_OF_FAULTS(row) \
 	row(frames_of_every_malformation_are_dropped_and_nothing_else_happens) \
@@ -78,6 +106,7 @@
 
 #define DECLARE(name) TEST(name);
 TESTS(DECLARE)
+TESTS_OF_CONTENTS(DECLARE)
 TESTS_OF_FAULTS(DECLARE)
 TESTS_OF_MEMORY(DECLARE)
 TESTS_OF_PANICS(DECLARE)
@@ -90,7 +119,7 @@ static const struct {
 	void (*run)(void);
 	const char *group;
 } tests[] = {
-	TESTS(ENTER) TESTS_OF_FAULTS(ENTER) TESTS_OF_MEMORY(ENTER_OF_MEMORY) TESTS_OF_PANICS(ENTER_OF_PANICS)
+	TESTS(ENTER) TESTS_OF_CONTENTS(ENTER) TESTS_OF_FAULTS(ENTER) TESTS_OF_MEMORY(ENTER_OF_MEMORY) TESTS_OF_PANICS(ENTER_OF_PANICS)
 };
 
 unsigned long number_given(const char *name, unsigned long otherwise)

@@ -265,6 +265,147 @@ static int perform_close(void)
 	return 0;
 }
 
+/* ---- names and contents, objects in segments ---- */
+
+static int perform_socket_of_objects(void)
+{
+	arm();
+	fd = socket(AF_NNET, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return result_of(fd);
+}
+
+static void make_contents(void)
+{
+	fd = socket_of(SOCK_DGRAM);
+	other = socket_of(SOCK_DGRAM);
+	CHECK(!socket_bind(other, "/other"), "bound");
+}
+
+static int send_to(int from, const char *name, size_t octets)
+{
+	static const uint8_t content[500];
+	struct sockaddr_nnet address = address_of(name);
+
+	return sendto(from, content, octets, MSG_DONTWAIT, (void *)&address, sizeof(address));
+}
+
+static int perform_name(void)
+{
+	static int n;
+	char name[32];
+
+	snprintf(name, sizeof(name), "/other/name/%d", n++);
+	arm();
+	return result_of(send_to(fd, name, 0));
+}
+
+static int perform_content(void)
+{
+	static int n;
+	char name[32];
+
+	snprintf(name, sizeof(name), "/other/content/%d", n++);
+	CHECK(send_to(fd, name, 0) == 0, "asked");
+	arm();
+	return result_of(send_to(other, name, 500));
+}
+
+static void make_content(void)
+{
+	uint32_t on = 1;
+
+	make_contents();
+	CHECK(!setsockopt(other, SOL_NNET, NNET_INFO, &on, sizeof(on)), "with all that is said beside it");
+	CHECK(send_to(fd, "/other/1", 0) == 0 && !nothing_comes(other, 2000), "asked");
+}
+
+static int perform_recv_content(void)
+{
+	struct sockaddr_nnet address;
+	uint8_t octets[64], control[256];
+	struct iovec part = { octets, sizeof(octets) };
+	struct msghdr message = { .msg_name = &address, .msg_namelen = sizeof(address), .msg_iov = &part, .msg_iovlen = 1,
+				  .msg_control = control, .msg_controllen = sizeof(control) };
+
+	arm();
+	return result_of(recvmsg(other, &message, MSG_DONTWAIT));
+}
+
+static void make_objects(void)
+{
+	fd = socket_of(SOCK_SEQPACKET);
+	other = socket_of(SOCK_SEQPACKET);
+	CHECK(!socket_bind(other, "/other"), "offered");
+}
+
+static int open_it(void)
+{
+	struct sockaddr_nnet address = address_of("/other");
+
+	return connect(fd, (void *)&address, sizeof(address));
+}
+
+static int perform_open(void)
+{
+	arm();
+	return result_of(open_it());
+}
+
+static void make_opened(void)
+{
+	CHECK(cs_erase("/other") >= 0, "nothing is kept");
+	make_objects();
+	CHECK(!open_it(), "opened");
+}
+
+static int send_segments(size_t octets)
+{
+	static const uint8_t content[5000];
+
+	return send(other, content, octets, MSG_DONTWAIT);
+}
+
+/* Somebody waits for it: so it goes all the way into the other's buffer. */
+static int perform_segment(void)
+{
+	arm();
+	return result_of(send_segments(500));
+}
+
+static int perform_offer(void)
+{
+	arm();
+	return result_of(send_segments(5000));
+}
+
+static void make_segment(void)
+{
+	make_opened();
+	CHECK(send_segments(5000) == 5000 && !nothing_comes(fd, 5000), "segments come");
+}
+
+static int perform_recv_segment(void)
+{
+	uint8_t octets[2000];
+
+	arm();
+	return result_of(recv(fd, octets, sizeof(octets), MSG_DONTWAIT));
+}
+
+static int perform_end(void)
+{
+	arm();
+	return result_of(shutdown(other, SHUT_WR));
+}
+
+static int perform_close_opened(void)
+{
+	arm();
+	result_of(close(fd));
+	fd = socket_new();
+	return 0;
+}
+
 /* ---- netlink: the request alone is armed ---- */
 
 static void request_hook(bool is_begin)
@@ -411,6 +552,16 @@ static const struct call calls[] = {
 	{ "a Data in fragments", make_remote_demand, perform_send_fragments, close_both },
 	{ "receiving", make_packet, perform_recv, close_both },
 	{ "a close", make_both, perform_close, close_both },
+	{ "a socket of objects", nothing, perform_socket_of_objects, close_both },
+	{ "a name", make_contents, perform_name, close_both },
+	{ "a content", make_contents, perform_content, close_both },
+	{ "receiving a content", make_content, perform_recv_content, close_both },
+	{ "opening an object", make_objects, perform_open, close_both },
+	{ "a segment that is waited for", make_opened, perform_segment, close_both },
+	{ "segments that nobody waits for", make_objects, perform_offer, close_both },
+	{ "receiving a segment", make_segment, perform_recv_segment, close_both },
+	{ "the end of an object", make_opened, perform_end, close_both },
+	{ "closing in the middle", make_segment, perform_close_opened, close_both },
 	{ "a face", nothing, perform_face_add, undo_face_add },
 	{ "the end of a face", nothing, perform_face_delete, undo_face_add },
 	{ "a route", nothing, perform_route_add, undo_route_add },

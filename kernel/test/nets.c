@@ -2,6 +2,7 @@
 /* Network namespaces, and devices in them, by rtnetlink. */
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <sched.h>
@@ -29,7 +30,10 @@ void net_enter(int net)
 /* A request that grows. */
 struct request {
 	struct nlmsghdr header;
-	struct ifinfomsg link;
+	union {
+		struct ifinfomsg link;
+		struct tcmsg tc;
+	};
 	uint8_t room[512];
 };
 
@@ -168,4 +172,26 @@ int link_delete(const char *device)
 
 	request.link.ifi_index = if_nametoindex(device);
 	return ask(&request);
+}
+
+void link_spoil(const char *device, unsigned lost_percent, unsigned reordered_percent, unsigned delay_us)
+{
+	const uint32_t one_percent = UINT32_MAX / 100;
+	struct tc_netem_qopt options = { .limit = 1000, .loss = lost_percent * one_percent };
+	struct tc_netem_reorder reorder = { .probability = reordered_percent * one_percent };
+	int64_t latency_ns = delay_us * 1000ll;
+	struct request request = request_of(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
+	struct rtattr *all;
+
+	request.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct tcmsg));
+	request.tc = (struct tcmsg){ .tcm_ifindex = if_nametoindex(device), .tcm_parent = TC_H_ROOT,
+				     .tcm_handle = 1 << 16 };
+	options.gap = reordered_percent ? 1 : 0;	/* else it reorders nothing */
+	put(&request, TCA_KIND, "netem", 6);
+	all = put(&request, TCA_OPTIONS, &options, sizeof(options));
+	put(&request, TCA_NETEM_LATENCY64, &latency_ns, sizeof(latency_ns));
+	if (reordered_percent)
+		put(&request, TCA_NETEM_REORDER, &reorder, sizeof(reorder));
+	close_nest(&request, all);
+	CHECK(!ask(&request), "%s loses", device);
 }

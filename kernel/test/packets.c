@@ -80,12 +80,28 @@ struct octets data_for(const char *uri, size_t content_octets)
 	return data;
 }
 
-int socket_new(void)
+int socket_of(int type)
 {
-	int fd = socket(AF_NNET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_NNET, type | SOCK_CLOEXEC, 0);
 
 	CHECK(fd >= 0, "a socket of AF_NNET");
 	return fd;
+}
+
+int socket_new(void)
+{
+	return socket_of(SOCK_RAW);
+}
+
+struct sockaddr_nnet address_of(const char *uri)
+{
+	struct sockaddr_nnet address = { .snn_family = AF_NNET };
+	struct octets name = name_of(uri);
+
+	CHECK(name.len <= NNET_NAME_INLINE, "%s fits an address", uri);
+	memcpy(address.snn_name, name.at, name.len);
+	address.snn_namelen = name.len;
+	return address;
 }
 
 int socket_bind(int fd, const char *prefix)

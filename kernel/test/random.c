@@ -171,6 +171,7 @@ static bool call_bind(int fd)
 		octets[i] = any();
 	address->snn_family = below(10) ? AF_NNET : any();
 	address->snn_reserved = below(10) ? 0 : any();
+	address->snn_kind = below(10) ? 0 : any();
 	address->snn_namelen = below(5) ? put_name(address->snn_name) : length(200);
 	return bind(fd, below(20) ? (void *)octets : memory(), below(4) ? sizeof(*address) : length(250)) == 0;
 }
@@ -213,6 +214,68 @@ static bool call_sendmsg(int fd)
 		message.msg_namelen = length(128);
 	}
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (below(6) ? 0 : any())) >= 0;
+}
+
+static struct sockaddr_nnet any_address(void)
+{
+	struct sockaddr_nnet address = { .snn_family = AF_NNET };
+
+	address.snn_namelen = put_name(address.snn_name);
+	return address;
+}
+
+/* What SOCK_DGRAM takes: a name, a content, and what may be said beside them. */
+static bool call_send_message(int fd)
+{
+	struct sockaddr_nnet address = any_address();
+	struct nnet_info info = { .kind = below(4), .flags = below(5), .time_ms = any(), .last_segment = below(2) ? ~0ull : any() };
+	uint8_t control[256] __attribute__((aligned(8)));
+	struct iovec part = { memory(), below(2) ? 0 : length_within(300) };
+	struct msghdr message = { .msg_name = &address, .msg_namelen = sizeof(address), .msg_iov = &part,
+				  .msg_iovlen = 1, .msg_control = control };
+	struct cmsghdr *head = (void *)control;
+
+	address.snn_kind = below(3);
+	if (one_in(3)) {
+		*head = (struct cmsghdr){ CMSG_LEN(sizeof(info)), SOL_NNET, NNET_INFO };
+		memcpy(CMSG_DATA(head), &info, sizeof(info));
+		message.msg_controllen = CMSG_SPACE(sizeof(info));
+	}
+	if (one_in(3)) {
+		static const uint8_t signature[] = "\x16\x03\x1b\x01\xc8\x17\x00";
+
+		head = (void *)(control + message.msg_controllen);
+		*head = (struct cmsghdr){ CMSG_LEN(7), SOL_NNET, NNET_SIGNATURE };
+		memcpy(CMSG_DATA(head), signature, 7);
+		if (one_in(4))
+			CMSG_DATA(head)[below(7)] = any();
+		message.msg_controllen += CMSG_SPACE(7);
+	}
+	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+/* What SOCK_SEQPACKET takes: objects opened, offered, ended, given up. */
+static bool call_of_objects(int fd)
+{
+	struct sockaddr_nnet address = any_address();
+	uint32_t octets = 1 + below(3000);
+
+	switch (below(8)) {
+	case 0:
+	case 1:
+		return connect(fd, (void *)&address, sizeof(address)) == 0;
+	case 2:
+		return one_in(10) && shutdown(fd, below(3)) == 0;
+	case 3:
+		return setsockopt(fd, SOL_NNET, NNET_SEGMENT_OCTETS, &octets, sizeof(octets)) == 0;
+	case 4:
+		octets = below(2);
+		return setsockopt(fd, SOL_NNET, NNET_INFO, &octets, sizeof(octets)) == 0;
+	case 5:
+		return setsockopt(fd, SOL_NNET, NNET_OPEN, address.snn_name, address.snn_namelen) == 0;
+	default:
+		return send(fd, room, 1 + below(5000), MSG_DONTWAIT | MSG_NOSIGNAL | (one_in(30) ? MSG_EOR : 0)) >= 0;
+	}
 }
 
 static bool call_recv(int fd)
@@ -375,7 +438,8 @@ static bool call_one(void)
 {
 	static bool (*const calls[])(int) = {
 		call_bind, call_send, call_send, call_send, call_send, call_send_anything, call_sendmsg, call_recv,
-		call_recv, call_recvmsg, call_setsockopt, call_getsockopt, call_other,
+		call_recv, call_recvmsg, call_setsockopt, call_getsockopt, call_other, call_send_message, call_send_message,
+		call_of_objects, call_of_objects, call_of_objects,
 	};
 	enum { CALLS_OF_SOCKETS = sizeof(calls) / sizeof(calls[0]) };
 	int i = below(SOCKETS);

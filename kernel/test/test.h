@@ -55,6 +55,8 @@ void link_set_mtu(const char *device, uint32_t mtu);
 int link_delete(const char *device);
 void link_rename(const char *device, const char *name);
 void link_move(const char *device, int net);
+/* By netem: of what the device sends, so many percent are lost, and some overtake the delayed. */
+void link_spoil(const char *device, unsigned lost_percent, unsigned reordered_percent, unsigned delay_us);
 /* A pair as in nets_joined, between the namespace that is entered and another one. */
 void link_join(int other);
 extern const uint8_t address_a[6], address_b[6];
@@ -98,6 +100,8 @@ struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, 
 struct octets data_for(const char *uri, size_t content_octets);
 
 int socket_new(void);
+int socket_of(int type);
+struct sockaddr_nnet address_of(const char *uri);
 int socket_bind(int fd, const char *prefix);
 void packet_send(int fd, const struct octets *packet);
 /* The next packet; ends the test if none comes within two seconds. */

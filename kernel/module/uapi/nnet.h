@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define NNET_VERSION 1
+#define NNET_VERSION 2
 
 /* The EtherType of named data. */
 #define ETH_P_NDN 0x8624
@@ -25,14 +25,61 @@
 
 struct sockaddr_nnet {
 	__u16 snn_family;
-	__u16 snn_namelen;
-	__u32 snn_reserved;	/* 0 */
+	__u16 snn_namelen;	/* of the whole name; of a longer one the beginning is here */
+	__u16 snn_kind;		/* enum nnet_packet with sendto and recvfrom; else 0 */
+	__u16 snn_reserved;	/* 0 */
 	__u8 snn_name[NNET_NAME_INLINE];
 };
 
 #define SOL_NNET 290
 #define NNET_PREFIX 1	/* setsockopt: bind to a prefix that does not fit an address; a name */
 #define NNET_FACE 2	/* getsockopt: the face of the socket, __u64; 0 before its first packet */
+
+/*
+ * SOCK_DGRAM: a message is a name and a content. sendto a name with nothing is an Interest, with a
+ * content a Data; what snn_kind says goes before this rule.
+ *
+ * SOCK_SEQPACKET: connect opens an object, recv gives its segments in their order; bind, then send
+ * offers one.
+ */
+enum nnet_packet {
+	NNET_PACKET_ANY,
+	NNET_PACKET_INTEREST,
+	NNET_PACKET_DATA,
+	NNET_PACKET_NACK,	/* received, with NNET_INFO set; else Nacks are errors of the socket */
+};
+
+/* Control messages of level SOL_NNET; NNET_INFO is an option as well. */
+#define NNET_INFO 3		/* struct nnet_info. setsockopt, int: recvmsg gives these three */
+#define NNET_NAME 4		/* a name of any length, instead of that of the address */
+#define NNET_SIGNATURE 5	/* SignatureInfo and SignatureValue, with TYPE and LENGTH each */
+
+/* Options of SOCK_SEQPACKET. */
+#define NNET_OPEN 6		/* setsockopt: connect to a name that does not fit an address */
+#define NNET_SEGMENT_OCTETS 7	/* setsockopt, __u32: content of each segment made from now on */
+#define NNET_NOT_ASKED 8	/* getsockopt, __u32: segments that nobody has asked for yet */
+
+#define NNET_CAN_BE_PREFIX 1	/* Interest */
+#define NNET_MUST_BE_FRESH 2	/* Interest */
+#define NNET_MARKED 4		/* received: congestion on the way */
+#define NNET_DENIED 8		/* received Data: ContentType Nack */
+
+#define NNET_NO_SEGMENT 0xffffffffffffffffull
+
+struct nnet_info {
+	__u8 kind;		/* enum nnet_packet */
+	__u8 flags;
+	__u16 reason;		/* NackReason */
+	__u32 time_ms;		/* InterestLifetime (0: 4,000) or FreshnessPeriod */
+	__u64 last_segment;	/* the segment number in FinalBlockId, or NNET_NO_SEGMENT */
+};
+
+/* Octets of a segment's content: unless told otherwise, so that a frame holds it; at most. */
+#define NNET_SEGMENT_OCTETS_DEFAULT 1200
+#define NNET_SEGMENT_OCTETS_MAX 8000
+
+/* Octets of the longest Interest or Data of SOCK_DGRAM and SOCK_SEQPACKET. */
+#define NNET_NETWORK_PACKET_MAX 8800
 
 /* Octets of the longest prefix that NNET_PREFIX takes. */
 #define NNET_PREFIX_MAX 8192
