@@ -132,6 +132,8 @@ struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, c
 	if (kind == NNET_KIND_GROUP)
 		dev_mc_add(dev, address);
 	face = face_enter(face);
+	if (!IS_ERR(face))
+		nnet_tell_face(face, NNET_CMD_FACE_NEW);
 out:
 	mutex_unlock(&nn->lock);
 	return face;
@@ -143,7 +145,8 @@ void nnet_face_del(struct nnet_face *face)
 	struct nnet *nn = face->nn;
 
 	lockdep_assert_held(&nn->lock);
-	xa_erase(&nn->faces, face->id);
+	if (xa_erase(&nn->faces, face->id) && face->dev)
+		nnet_tell_face(face, NNET_CMD_FACE_DEL);
 	if (face->dev) {
 		hash_del_rcu(&face->lower);
 		if (face->kind == NNET_KIND_GROUP)

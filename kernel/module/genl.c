@@ -323,6 +323,58 @@ static int binding_get(struct sk_buff *msg, struct netlink_callback *cb)
 	return list_rows(msg, cb, NN_BINDINGS, NNET_CMD_BINDING_GET);
 }
 
+/* ---- events ---- */
+
+static const struct genl_multicast_group nnet_groups[] = { { .name = NNET_GENL_EVENTS } };
+
+/* Before and after, there is nobody to tell. */
+static bool has_family;
+
+static struct sk_buff *event(enum nnet_cmd cmd, gfp_t flags, void **header)
+{
+	struct sk_buff *msg = READ_ONCE(has_family) ? genlmsg_new(NLMSG_DEFAULT_SIZE, flags) : NULL;
+
+	*header = msg ? genlmsg_put(msg, 0, 0, &nnet_genl, 0, cmd) : NULL;
+	if (*header)
+		return msg;
+	nlmsg_free(msg);
+	return NULL;
+}
+
+static void tell(struct nnet *nn, struct sk_buff *msg, void *header, gfp_t flags)
+{
+	genlmsg_end(msg, header);
+	/* Whoever has no room is told of that by its own socket. */
+	genlmsg_multicast_netns(&nnet_genl, nn->net, msg, 0, 0, flags);
+}
+
+void nnet_tell_face(const struct nnet_face *face, enum nnet_cmd cmd)
+{
+	void *header;
+	struct sk_buff *msg = event(cmd, GFP_KERNEL, &header);
+
+	if (!msg)
+		return;
+	if (put_face(msg, face))
+		nlmsg_free(msg);
+	else
+		tell(face->nn, msg, header, GFP_KERNEL);
+}
+
+/* In any context. */
+void nnet_tell_stopped(struct nnet *nn)
+{
+	void *header;
+	struct sk_buff *msg = event(NNET_CMD_STOPPED, GFP_ATOMIC, &header);
+
+	if (!msg)
+		return;
+	if (nla_put_string(msg, NNET_A_WHY, nn->why))
+		nlmsg_free(msg);
+	else
+		tell(nn, msg, header, GFP_ATOMIC);
+}
+
 /* ---- the family ---- */
 
 #define WRITES(command, function) \
@@ -354,15 +406,24 @@ static struct genl_family nnet_genl __ro_after_init = {
 	.module = THIS_MODULE,
 	.ops = nnet_ops,
 	.n_ops = ARRAY_SIZE(nnet_ops),
+	.mcgrps = nnet_groups,
+	.n_mcgrps = ARRAY_SIZE(nnet_groups),
 	.resv_start_op = NNET_CMD_MAX + 1,
 };
 
 int nnet_genl_init(void)
 {
-	return genl_register_family(&nnet_genl);
+	int err = genl_register_family(&nnet_genl);
+
+	WRITE_ONCE(has_family, !err);
+	return err;
 }
 
+/* The notifier tells of faces that go until RTNL is free: it is held there. */
 void nnet_genl_exit(void)
 {
+	rtnl_lock();
+	WRITE_ONCE(has_family, false);
+	rtnl_unlock();
 	genl_unregister_family(&nnet_genl);
 }

@@ -257,6 +257,9 @@ extern int nnet_family;
 void nnet_sock_deliver(struct nnet_face *face, struct sk_buff *skb);
 int nnet_sock_init(void);
 void nnet_sock_exit(void);
+/* To who listens to netlink: a face of a device comes or goes; the forwarder has stopped. */
+void nnet_tell_face(const struct nnet_face *face, enum nnet_cmd cmd);
+void nnet_tell_stopped(struct nnet *nn);
 int nnet_genl_init(void);
 void nnet_genl_exit(void);
 int nnet_proc_init(struct nnet *nn);

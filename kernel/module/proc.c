@@ -162,15 +162,27 @@ static int show_stop(struct seq_file *seq, void *unused)
 	return 0;
 }
 
+/* What went by the face local, to bound sockets. */
+static bool note_to_local(void *count, const struct nn_row *row)
+{
+	static const char name[] = "to_local";
+
+	if (row->name_len == sizeof(name) - 1 && !memcmp(row->name, name, row->name_len))
+		*(u64 *)count = row->value;
+	return true;
+}
+
 static int show_faces(struct seq_file *seq, void *unused)
 {
 	static const char *const kinds[] = { "socket", "station", "group" };
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));
 	struct nnet_face *face;
+	u64 cursor = 0, to_local = 0;
 	unsigned long id;
 
+	nnet_rows(nn, NN_COUNTERS, &cursor, note_to_local, &to_local);
 	if (nn->instance)
-		seq_printf(seq, "%u local - - - -\n", NNET_FACE_LOCAL);
+		seq_printf(seq, "%u local - - 0 %llu\n", NNET_FACE_LOCAL, to_local);
 	mutex_lock(&nn->lock);
 	xa_for_each(&nn->faces, id, face) {
 		struct nn_call link = { .op = NN_LINK_ROWS, .link = face->link };

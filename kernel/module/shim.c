@@ -34,10 +34,14 @@ static struct nk_guard *guard_of_caller(void)
 
 static void stopped(struct nnet *nn)
 {
+	bool is_told = !nn || READ_ONCE(nn->stopped);
+
 	if (!nn)
 		return;
 	WRITE_ONCE(nn->stopped, true);
 	pr_err("nnet: the forwarder of network namespace %u has stopped\n", nn->net->ns.inum);
+	if (!is_told)
+		nnet_tell_stopped(nn);
 }
 
 int nnet_call(struct nnet *nn, struct nn_call *call)

@@ -108,6 +108,40 @@ TEST(the_face_local_and_those_of_sockets_cannot_be_deleted)
 	CHECK(list_count(NNET_CMD_FACE_GET) == 1, "it is still there");
 }
 
+TEST(the_face_local_counts_what_goes_by_it_to_bound_sockets)
+{
+	static char text[65536];
+
+	net_new();
+	for (int i = 0; i < 3; i++)
+		forwarder_serves("/counted");
+	file_read("faces", text, sizeof(text));
+	CHECK(!strncmp(text, "1 local - - 0 3\n", 16), "three Interests: %s", text);
+	CHECK(counter("stats", "to_local") == 3, "and so say the counters");
+}
+
+TEST(faces_of_devices_that_come_and_go_are_told_to_who_listens)
+{
+	struct nets nets = nets_joined();
+	uint64_t told, face;
+	int events = events_listen(), fd;
+
+	face = face_add("link", address_b);
+	CHECK(event_next(events, &told) == NNET_CMD_FACE_NEW && told == face, "one comes: %lu", (unsigned long)told);
+	fd = socket_new();
+	CHECK(!socket_bind(fd, "/a"), "those of sockets are not told");
+	CHECK(!face_delete(face), "it is deleted");
+	CHECK(event_next(events, &told) == NNET_CMD_FACE_DEL && told == face, "which is told");
+	face = face_add("link", address_b);
+	CHECK(event_next(events, &told) == NNET_CMD_FACE_NEW && told == face, "another one");
+	CHECK(face_add("link", address_b) < 0, "is there already");
+	net_enter(nets.b);
+	CHECK(face_add("link", address_a) > 0, "what another namespace does");
+	CHECK(!link_delete("link"), "and its device goes");
+	CHECK(event_next(events, &told) == NNET_CMD_FACE_DEL && told == face, "is not told, but what follows here is");
+	CHECK(event_next(events, &told) == NNET_CMD_UNSPEC, "nothing else");
+}
+
 TEST(erasing_and_shrinking_empty_the_content_store)
 {
 	struct octets packet;
@@ -168,7 +202,8 @@ TEST(a_panic_stops_one_namespace_and_no_other)
 {
 	struct octets interest = interest_for("/x"), got;
 	char text[256];
-	int other_net = net_new(), other, fd;
+	int other_net = net_new(), other, fd, events;
+	uint64_t face;
 
 	other = socket_new();
 	packet_send(other, &interest);
@@ -177,7 +212,9 @@ TEST(a_panic_stops_one_namespace_and_no_other)
 	fd = socket_new();
 	packet_send(fd, &interest);
 	got = packet_receive(fd);
+	events = events_listen();
 	CHECK(plant_panic(0) == -EIO, "the call that panics says so");
+	CHECK(event_next(events, &face) == NNET_CMD_STOPPED, "who listens is told");
 	file_read("stop", text, sizeof(text));
 	CHECK(strstr(text, "stopped") && strstr(text, "planted"), "and why is told: %s", text);
 	CHECK(send(fd, interest.at, interest.len, 0) < 0 && errno == ESHUTDOWN, "its sockets end");

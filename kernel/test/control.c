@@ -2,6 +2,7 @@
 /* The module's generic netlink. */
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
+#include <poll.h>
 #include "test.h"
 
 struct message {
@@ -262,4 +263,39 @@ uint64_t route_to(const uint8_t *address, const char *prefix)
 	CHECK(face > 0, "a face: %ld", face);
 	CHECK(!route_add(prefix, face), "a route for %s", prefix);
 	return face;
+}
+
+int events_listen(void)
+{
+	struct message message = message_of(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0);
+	const struct nlattr *groups, *group, *number;
+	uint32_t id;
+	int fd = netlink();
+
+	put(&message, CTRL_ATTR_FAMILY_NAME, NNET_GENL_NAME, sizeof(NNET_GENL_NAME));
+	CHECK(send(fd, &message, message.header.nlmsg_len, 0) > 0, "asking for the family");
+	receive(fd, &message);
+	groups = find(&message, CTRL_ATTR_MCAST_GROUPS);
+	CHECK(groups, "it has groups");
+	group = groups + 1;	/* the only one: its name, then its number */
+	number = (const void *)memmem(group, groups->nla_len - NLA_HDRLEN, &(struct nlattr){ 8, CTRL_ATTR_MCAST_GRP_ID }, NLA_HDRLEN);
+	CHECK(number, "with a number");
+	memcpy(&id, number + 1, sizeof(id));
+	CHECK(!setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &id, sizeof(id)), "who listens to group %u", id);
+	return fd;
+}
+
+enum nnet_cmd event_next(int fd, uint64_t *face)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	struct message message;
+
+	*face = 0;
+	if (poll(&readable, 1, 2000) != 1)
+		return NNET_CMD_UNSPEC;
+	receive(fd, &message);
+	CHECK(message.header.nlmsg_type == netlink_family(), "an event of ours");
+	if (find(&message, NNET_A_FACE))
+		*face = number_of(&message, NNET_A_FACE);
+	return message.command.cmd;
 }

@@ -39,6 +39,8 @@
 	row(a_listing_with_the_longest_names_is_whole) \
 	row(writing_takes_a_capability_and_reading_none) \
 	row(the_face_local_and_those_of_sockets_cannot_be_deleted) \
+	row(the_face_local_counts_what_goes_by_it_to_bound_sockets) \
+	row(faces_of_devices_that_come_and_go_are_told_to_who_listens) \
 	row(erasing_and_shrinking_empty_the_content_store) \
 	row(a_namespace_that_uses_none_has_no_forwarder) \
 	row(the_module_stays_while_a_socket_is_open)

@@ -78,6 +78,9 @@ int cs_set(uint64_t packets_max);
 long cs_erase(const char *prefix);
 int plant_panic(uint64_t how);
 uint16_t netlink_family(void);
+/* A socket that hears events; and the next one, whose face it has: 0 if none comes in time. */
+int events_listen(void);
+enum nnet_cmd event_next(int fd, uint64_t *face);
 /* The module was loaded anew: its family has another number. */
 void netlink_forget(void);
 /* If set, it is called before and after a request is sent. */

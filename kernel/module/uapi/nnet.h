@@ -91,6 +91,9 @@ struct nnet_info {
 
 #define NNET_GENL_NAME "nnet"
 
+/* Who joins this group hears of faces of devices (FACE_NEW, FACE_DEL) and STOPPED. */
+#define NNET_GENL_EVENTS "events"
+
 enum nnet_cmd {
 	NNET_CMD_UNSPEC,
 	NNET_CMD_FACE_NEW,	/* IFINDEX, and ADDRESS of a station or group; answers FACE */
@@ -106,6 +109,7 @@ enum nnet_cmd {
 	NNET_CMD_CS_SET,	/* COUNT: Data that the content store may hold */
 	NNET_CMD_CS_ERASE,	/* NAME, and COUNT: at most so many; answers COUNT */
 	NNET_CMD_PANIC,		/* COUNT: how. Only if the module was loaded with planted=1 */
+	NNET_CMD_STOPPED,	/* event alone: the forwarder has stopped; WHY */
 	__NNET_CMD_MAX,
 };
 #define NNET_CMD_MAX (__NNET_CMD_MAX - 1)
@@ -123,6 +127,7 @@ enum nnet_attr {
 	NNET_A_COUNT,		/* u64 */
 	NNET_A_IN,		/* u64, packets or frames */
 	NNET_A_OUT,		/* u64 */
+	NNET_A_WHY,		/* text */
 	__NNET_A_MAX,
 };
 #define NNET_A_MAX (__NNET_A_MAX - 1)
