@@ -446,6 +446,36 @@ fn the_content_stores_disk_is_filled_shown_pinned_changed_and_erased() {
 }
 
 #[test]
+fn a_device_is_given_to_a_content_store_and_filled_and_listed() {
+    let mut home = Home::new();
+    let device = home.path("device");
+    let mut octets = vec![0; 8 << 20];
+    octets[0x438..0x43a].copy_from_slice(&[0x53, 0xef]);
+    fs::write(&device, &octets).unwrap();
+    let said = home.fails(1, ["cs", "format", "device"]);
+    assert!(said.contains("ext4 file system, which would be lost") && said.contains("--force"), "{said}");
+    assert!(fs::read(&device).unwrap() == octets, "it is as it was");
+    assert!(home.ok(["cs", "format", "--force", "device"]).contains("namelyd --cs-disk device"));
+    assert!(home.json(["cs", "format", "device"])[0]["octets"].as_u64() > Some(6 << 20));
+    let said = home.fails(1, ["cs", "format", "none"]);
+    assert!(said.contains("is no device") && said.contains("lsblk"), "{said}");
+    let uri = home.router_uri();
+    let disk = ["--cs-packets-max", "16", "--cs-disk", "device", "--cs-disk-admission", "all"];
+    let router = home.namely([&["up", "--no-config", "--listen", &uri], &disk[..]].concat());
+    home.spawn(router);
+    home.wait_for("the router", || home.run(["status"]).code == Some(0));
+    assert!(home.fails(1, ["cs", "format", "device"]).contains("in use by another router"));
+    let folder = home.path("data");
+    fs::create_dir(&folder).unwrap();
+    common::write_file(&folder.join("a.bin"), 400_000, 7);
+    home.serve("/lab", ["serve", folder.to_str().unwrap(), "--prefix", "/lab"]);
+    home.ok(["cs", "warm", "/lab/a.bin"]);
+    home.wait_for("the device to have it", || home.json(["cs", "list", "/lab/a.bin", "--disk"]).len() > 30);
+    let text = home.ok(["cs", "info"]);
+    assert!(text.contains("/device (") && text.contains("stored "), "{text}");
+}
+
+#[test]
 fn without_a_disk_the_content_store_says_how_to_have_one() {
     let home = Home::with_router();
     assert_eq!(home.json(["cs", "info"])[0]["disk"], serde_json::Value::Null);

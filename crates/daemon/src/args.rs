@@ -80,11 +80,13 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::parse_octets)]
     pub cs_octets_max: Option<u64>,
 
-    /// Folder of the content store's disk, which is made if there is none
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the content store's disk, which is made if there is none; or a block device
+    /// without a file system
+    #[arg(long, value_name = "DIR|DEVICE")]
     pub cs_disk: Option<PathBuf>,
 
-    /// Most octets on the content store's disk, as in 512MiB
+    /// Most octets on the content store's disk, as in 512MiB: 1GiB of a folder and all of a device
+    /// if not said
     #[arg(long, value_name = "SIZE", value_parser = parse_budget)]
     pub cs_disk_octets_max: Option<u64>,
 
@@ -164,7 +166,7 @@ impl DaemonArgs {
         }
         let disk = &mut config.cs.disk;
         disk.folder = self.cs_disk.clone().or(disk.folder.take());
-        disk.octets_max = self.cs_disk_octets_max.unwrap_or(disk.octets_max);
+        disk.octets_max = self.cs_disk_octets_max.or(disk.octets_max);
         disk.admission = self.cs_disk_admission.unwrap_or(disk.admission);
         if let Some(level) = &self.log {
             config.log.level.clone_from(level);

@@ -1,5 +1,5 @@
-//! The content store's disk: its folder, what management shows of it and changes in it. What
-//! workers ask of it is in `dataplane::disk`.
+//! The content store's disk: its folder or device, what management shows of it and changes in it.
+//! What workers ask of it is in `dataplane::disk`.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_mgmt::CsDiskChange;
-use namely_store::tier::{Status, Tier, TierError};
+use namely_store::tier::{Status, Tier, TierError, is_device};
 use namely_wire::NameRef;
 use namely_wire::mgmt::{Counter, CsDiskStatus};
 use parking_lot::Mutex;
@@ -37,7 +37,7 @@ impl Disk {
     pub(crate) fn open(config: &CsDisk) -> Result<Option<Arc<Self>>, Failure> {
         let Some(folder) = &config.folder else { return Ok(None) };
         make_folder(config, None)?;
-        let tier = Tier::open(folder, &config.options()).map_err(refused)?;
+        let tier = Tier::open(folder, &config.options()).map_err(|error| refused(folder, error))?;
         let Status { records, octets, engine, .. } = tier.status();
         // For who has another working directory.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
@@ -57,7 +57,7 @@ impl Disk {
         self.tier.set_admission(config.admission.of_tier());
         self.set_queue(config.queue);
         self.tier.set_pending_threshold(config.threshold);
-        self.tier.set_octets_max(config.octets_max);
+        self.tier.set_octets_max(config.budget());
     }
 
     /// Puts everything on the disk. Nobody asks it any more.
@@ -74,13 +74,22 @@ impl Disk {
     }
 }
 
-fn refused(error: TierError) -> Failure {
+fn refused(folder: &Path, error: TierError) -> Failure {
     let exit = match error {
-        TierError::InUse(_) | TierError::NoSpace(_) | TierError::Io(..) => Exit::Failed,
+        TierError::InUse(_) | TierError::Busy(_) | TierError::NoSpace(_) | TierError::Io(..) => Exit::Failed,
         _ => Exit::Configuration,
     };
-    Failure::new(exit, format!("cs.disk: {error}"))
+    let failure = Failure::new(exit, format!("cs.disk: {error}"));
+    match error {
+        TierError::Foreign { .. } => failure.hint(format!("namely cs format --force {}", folder.display())),
+        TierError::ReadOnly(_) if is_device(folder) => failure.hint(DEVICE_HINT),
+        _ => failure,
+    }
 }
+
+/// How a router that is not root gets a device.
+const DEVICE_HINT: &str =
+    "for a device: give it to the router's user by a rule of udev (docs/content-store.md, On a device)";
 
 /// Makes the disk's folder if there is none, for the user `uid` if the router is to become that.
 ///
@@ -90,6 +99,10 @@ pub(crate) fn make_folder(config: &CsDisk, uid: Option<u32>) -> Result<(), Failu
     let Some(folder) = &config.folder else { return Ok(()) };
     if folder.exists() {
         return Ok(());
+    }
+    if folder.starts_with("/dev") && !folder.starts_with("/dev/shm") {
+        let failure = format!("cs.disk: there is no device {}", folder.display());
+        return Err(Failure::new(Exit::Configuration, failure).hint("lsblk shows which there are"));
     }
     let made = std::fs::DirBuilder::new().mode(0o700).create(folder);
     made.map_err(|error| cannot_make(folder, &error.to_string()))?;

@@ -38,6 +38,14 @@ impl Lab {
         Lab { daemon, folder }
     }
 
+    /// On a file that stands for a device.
+    fn on_device() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let device = std::fs::File::create_new(folder.path().join("cs")).unwrap();
+        device.set_len(64 << 20).unwrap();
+        Self::again(folder, "")
+    }
+
     fn disk(&self) -> PathBuf {
         self.folder.path().join("cs")
     }
@@ -243,6 +251,84 @@ fn a_pinned_prefix_is_written_and_stays_and_an_erased_one_is_gone_for_good() {
     client.ok(Command::CsUnpin, &named("/pinned"));
     let lab = lab.restart("octets_max = \"1MiB\"\n");
     assert_eq!(lab.kept("/pinned", 3), 0, "nor after a restart");
+}
+
+#[test]
+fn a_cache_on_a_device_survives_restarts_and_kills() {
+    let mut lab = Lab::on_device();
+    let octets_max = lab.status().octets_max;
+    assert!((48 << 20..64 << 20).contains(&octets_max), "all of it: {octets_max}");
+    lab.fill("/x", 300);
+    assert_eq!(lab.kept("/x", 300), 300, "while it runs");
+    for round in 0..3 {
+        lab = lab.restart("");
+        assert_eq!(lab.kept("/x", 300), 300, "after restart {round}");
+        lab.fill(&format!("/more/{round}"), 100);
+        drop(lab.daemon.kill());
+        lab = Lab::again(lab.folder, "");
+        assert_eq!(lab.kept("/x", 300), 300, "after kill {round}");
+    }
+    assert_eq!((lab.status().octets_max, lab.status().count("read_errors")), (octets_max, 0));
+    let said = refusal(&lab.disk());
+    assert!(said.contains("in use by another router") && said.contains("another device"), "{said}");
+}
+
+#[test]
+fn a_device_that_holds_something_else_or_is_not_there_is_refused_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = folder.path().join("device");
+    let mut octets = vec![0; 8 << 20];
+    octets[0x438..0x43a].copy_from_slice(&[0x53, 0xef]);
+    std::fs::write(&device, &octets).unwrap();
+    let said = refusal(&device);
+    assert!(said.contains("an ext2, ext3 or ext4 file system"), "{said}");
+    assert!(said.contains(&format!("namely cs format --force {}", device.display())), "{said}");
+    assert!(std::fs::read(&device).unwrap() == octets, "it is as it was");
+    let said = refusal(Path::new("/dev/no-such-disk"));
+    assert!(said.contains("there is no device /dev/no-such-disk") && said.contains("lsblk"), "{said}");
+}
+
+/// A block device in a file, which goes when this is dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn new(image: &Path) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            namely_skip::skip(namely_skip::Need::Root, "only root can make a device");
+            return None;
+        }
+        let made = std::process::Command::new("losetup").args(["--find", "--show"]).arg(image).output();
+        let Some(made) = made.ok().filter(|made| made.status.success()) else {
+            namely_skip::skip(namely_skip::Need::Mount, "no loop device");
+            return None;
+        };
+        Some(Loop(PathBuf::from(String::from_utf8(made.stdout).unwrap().trim())))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").arg("--detach").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_cache_on_a_block_device_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    std::fs::File::create_new(&image).unwrap().set_len(64 << 20).unwrap();
+    let Some(device) = Loop::new(&image) else { return };
+    let start = |folder| Lab { daemon: Daemon::start_with(&config(&device.0, ""), &[]), folder };
+    let lab = start(folder);
+    lab.fill("/x", 300);
+    assert_eq!(lab.kept("/x", 300), 300);
+    assert!(lab.status().octets_max > 48 << 20, "{:?}", lab.status());
+    let said = refusal(&device.0);
+    assert!(said.contains("in use by another router"), "{said}");
+    assert_eq!(lab.daemon.stop().0.code(), Some(0));
+    let lab = start(lab.folder);
+    assert_eq!(lab.kept("/x", 300), 300, "after a restart");
+    drop(lab.daemon.stop());
 }
 
 #[test]

@@ -29,15 +29,15 @@ pub(crate) fn signed(name: &Name, fill: u8, octets: usize) -> Vec<u8> {
 }
 
 /// Does `work` in a folder that is at `at` on a disk with these faults, cuts the power if something
-/// is to survive that, and has `check` look at what is left. Returns how many operations there
+/// is to survive that, and has `check` look at what is left. Returns the operations that there
 /// were.
 pub(crate) fn on_faulty_disk<K: Default>(
-    at: &str,
+    (at, prepare): (&str, fn(&Path)),
     faults: &[(u64, Fault)],
     survives: Option<Survives>,
     work: impl FnOnce(&Path, &mut K),
     check: impl FnOnce(&Path, K, &str),
-) -> u64 {
+) -> Vec<String> {
     // In memory where there is such a folder: what is on a disk is simulated.
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (root, removed) = (place.path().join("disk"), place.path().join("removed"));
@@ -46,9 +46,10 @@ pub(crate) fn on_faulty_disk<K: Default>(
         std::fs::create_dir(folder).unwrap();
     }
     let folder = root.join(at);
+    prepare(&folder);
     let mut known = K::default();
     let ((), disk) = Disk::new(&root, &removed, faults).run(|| work(&folder, &mut known));
-    let operations = disk.operations().len() as u64;
+    let operations = disk.operations().to_vec();
     let what = faults
         .iter()
         .map(|(at, fault)| format!("{at} ({:?}): {fault:?}", disk.operations().get(*at as usize)));

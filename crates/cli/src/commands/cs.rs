@@ -1,5 +1,6 @@
 //! `namely cs`: the content store, in memory and on disk.
 
+mod format;
 mod list;
 mod show;
 mod warm;
@@ -33,6 +34,8 @@ pub enum Cs {
     Unpin(Unpin),
     /// Fetch a file or a directory, so that the router has it
     Warm(warm::Warm),
+    /// Give a device to a content store: what it holds is lost
+    Format(format::Format),
 }
 
 impl Cs {
@@ -46,6 +49,7 @@ impl Cs {
             Cs::Pin(c) => c.run(ctx),
             Cs::Unpin(c) => c.run(ctx),
             Cs::Warm(c) => c.run(ctx),
+            Cs::Format(c) => c.run(ctx),
         }
     }
 }
@@ -109,6 +113,11 @@ impl Config {
             }
             text
         };
+        if let (Some(asked), Some(octets)) = (self.disk_octets_max, now.disk_octets)
+            && asked != octets
+        {
+            ctx.out.remark(format!("the disk takes {}, the nearest that it can", octets_text(octets)));
+        }
         ctx.out.answer(text, || {
             json!({
                 "capacity": now.capacity, "flags": now.flags, "policy": now.policy,

@@ -18,6 +18,9 @@ use super::{changed_keys, values};
 /// Octets on disk that are read for each that is written, with [`Queue::Weighted`].
 const READS_WEIGHT: u32 = 4;
 
+/// Octets that a folder may take if nothing is said.
+const FOLDER_OCTETS_MAX: u64 = 1 << 30;
+
 /// Least time between announcements of congestion, ms.
 const ANNOUNCE_MS_MIN: u64 = 10;
 
@@ -168,11 +171,12 @@ impl Queue {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CsDisk {
-    /// Its folder; without one there is no disk.
+    /// Its folder, or a block device, or a file that stands for one; without one there is no disk.
     pub folder: Option<PathBuf>,
-    /// Octets that it may take there, as a number or as text such as `"20GiB"`.
+    /// Octets that it may take there, as a number or as text such as `"20GiB"`; none: 1 GiB of a
+    /// folder, all of a device.
     #[serde(deserialize_with = "budget")]
-    pub octets_max: u64,
+    pub octets_max: Option<u64>,
     /// What is written when it leaves memory.
     #[serde(deserialize_with = "values::text")]
     pub admission: Admission,
@@ -223,7 +227,7 @@ impl Default for CsDisk {
     fn default() -> Self {
         CsDisk {
             folder: None,
-            octets_max: 1 << 30,
+            octets_max: None,
             admission: Admission::default(),
             threshold: PENDING_THRESHOLD,
             queue: Queue::default(),
@@ -243,6 +247,12 @@ impl CsDisk {
     /// The keys in which `new` differs that only take effect when the router starts again.
     pub(super) fn restart_needed(&self, new: &CsDisk) -> impl Iterator<Item = &'static str> {
         changed_keys!(self, new, "cs.disk": folder, marking, announce_ms, read_ahead, engine, threads, filter, slow)
+    }
+
+    /// Octets that it may take.
+    pub(crate) fn budget(&self) -> u64 {
+        let is_device = || self.folder.as_deref().is_some_and(tier::is_device);
+        self.octets_max.unwrap_or_else(|| if is_device() { OCTETS_MAX } else { FOLDER_OCTETS_MAX })
     }
 
     /// The same for the store.
@@ -265,7 +275,7 @@ impl CsDisk {
             read_ahead: self.read_ahead,
             slowness: self.slow,
             writes_alone: self.prototype.writes_alone,
-            ..Options::new(self.octets_max)
+            ..Options::new(self.budget())
         }
     }
 }
@@ -281,8 +291,8 @@ pub(crate) fn check_budget(octets: u64) -> Result<u64, String> {
     }
 }
 
-fn budget<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    check_budget(values::octets(deserializer)?).map_err(D::Error::custom)
+fn budget<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    check_budget(values::octets(deserializer)?).map(Some).map_err(D::Error::custom)
 }
 
 /// A label lasts for three periods.

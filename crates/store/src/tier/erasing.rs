@@ -2,17 +2,15 @@
 //! the segments' indexes, which takes a while since only the records have their names.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use namely_host::disk;
-use namely_wire::{Name, NameRef};
+use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 
 use super::error::TierError;
 use super::keeper::recorded;
+use super::medium::Medium;
 use super::record::Key;
-use super::sealing::{write_file, write_index};
 use super::segment::Segment;
 use super::shared::Shared;
 use super::window::Window;
@@ -22,6 +20,9 @@ pub const ERASED_MAX: usize = 64;
 
 const MAGIC: &[u8; 16] = b"namely-erased-01";
 const DIGEST_OCTETS: usize = 32;
+
+/// Octets of what is being erased as it is written, at most.
+pub(crate) const ERASED_OCTETS_MAX: usize = 20 + ERASED_MAX * (11 + PACKET_OCTETS_MAX) + DIGEST_OCTETS;
 
 /// A segment of an erasure that is not known yet: everything that is written may be meant.
 const UNKNOWN: u64 = u64::MAX;
@@ -78,7 +79,7 @@ impl Shared {
             })
         };
         // What fails is tried again after the rest.
-        result.map_err(|error| self.note_write_error(TierError::new(&self.folder, error))).is_ok()
+        result.map_err(|error| self.note_write_error(TierError::new(self.medium.path(), error))).is_ok()
     }
 
     /// Ends the segment that is being filled and has it on the disk; the last segment's number.
@@ -104,7 +105,8 @@ impl Shared {
         for segment in segments.into_iter().filter(|segment| segment.number <= erased.segment) {
             let octets = segment.end();
             let (mut kept, mut heads, mut gone) = (Vec::new(), Vec::new(), 0);
-            Window::new(&segment.file, octets).records(&self.key, |offset, whole| {
+            let checks = self.key.checks(segment.extent.salt());
+            Window::new(&segment.extent, octets).records(&checks, |offset, whole| {
                 let is_gone = erased.covers(segment.number, whole.name);
                 let record = recorded(self, segment.slot, (offset, whole));
                 if is_gone {
@@ -115,12 +117,21 @@ impl Shared {
                     kept.push(record);
                 }
             })?;
-            if gone > 0 {
-                write_index(&self.folder, &self.key, (segment.number, octets), (&kept, &heads))?;
+            let is_changed = gone > 0;
+            if is_changed && !self.medium.write_index(&self.key, (&segment, octets), (&kept, &heads))? {
+                self.give_up(&segment);
             }
         }
         // Before it counts as done: an index that comes back would have them again.
-        disk::sync_folder(&self.folder)
+        self.medium.sync_indexes()
+    }
+
+    /// A segment whose index has no room cannot say what of it does not count any more: it goes.
+    fn give_up(&self, segment: &Segment) {
+        let records = self.index.of_slot(segment.slot);
+        let gone = records.iter().filter(|(hash, place)| self.index.remove(*hash, *place)).count();
+        self.counters.evicted.add(gone as u64);
+        self.forget(segment);
     }
 
     /// Forgets erasures none of whose segments is there any more.
@@ -129,24 +140,27 @@ impl Shared {
         self.erased.write().retain(|erased| !erased.is_done || oldest.is_some_and(|n| n <= erased.segment));
     }
 
+    /// The last segment of which something was erased.
+    pub(crate) fn last_erased(&self) -> Option<u64> {
+        let erased = self.erased.read();
+        erased.iter().map(|erased| erased.segment).filter(|segment| *segment != UNKNOWN).max()
+    }
+
     fn save_erased(&self) -> io::Result<()> {
-        let path = self.folder.join("erased");
-        let temporary = path.with_extension("new");
-        write_file(&temporary, &encode(&self.key, &self.erased.read()))?;
-        disk::rename(&temporary, &path)?;
-        disk::sync_folder(&self.folder)
+        let erased = encode(&self.key, &self.erased.read());
+        self.medium.save_erased(&self.key, &erased)
     }
 
     /// What was being erased when the tier was closed, or it crashed, goes on.
     pub(crate) fn load_erased(&self) {
-        *self.erased.write() = load(&self.folder, &self.key);
+        *self.erased.write() = load(&self.medium, &self.key);
     }
 }
 
-pub(crate) fn load(folder: &Path, key: &Key) -> Vec<Erased> {
-    let Ok(octets) = std::fs::read(folder.join("erased")) else { return Vec::new() };
+fn load(medium: &Medium, key: &Key) -> Vec<Erased> {
+    let Some(octets) = medium.load_erased(key) else { return Vec::new() };
     decode(key, &octets).unwrap_or_else(|| {
-        tracing::warn!(folder = %folder.display(), "what was erased is not known any more: erase it again");
+        tracing::warn!(folder = %medium.path().display(), "what was erased is not known any more: erase it again");
         Vec::new()
     })
 }
@@ -165,7 +179,7 @@ fn encode(key: &Key, erased: &[Erased]) -> Vec<u8> {
     out
 }
 
-fn decode(key: &Key, octets: &[u8]) -> Option<Vec<Erased>> {
+pub(crate) fn decode(key: &Key, octets: &[u8]) -> Option<Vec<Erased>> {
     let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
     if key.digest(body) != digest {
         return None;

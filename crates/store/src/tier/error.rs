@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::device::DEVICE_OCTETS_MIN;
 use super::options::{OCTETS_MAX, OCTETS_MIN, THREADS_MAX};
 
 /// Why a tier cannot be opened, or cannot do what it is asked. Each says what to do.
@@ -20,6 +21,24 @@ pub enum TierError {
         /// Whose it is.
         uid: u32,
     },
+    /// The device is in use: by another router, or it is mounted.
+    Busy(PathBuf),
+    /// The device holds something else than a cache, or one that cannot be read.
+    Foreign {
+        /// The device.
+        path: PathBuf,
+        /// What it holds.
+        what: &'static str,
+    },
+    /// The device has too few octets.
+    Small {
+        /// The device.
+        path: PathBuf,
+        /// What it has.
+        octets: u64,
+    },
+    /// It is no device, and no file that could stand for one.
+    NoDevice(PathBuf),
     /// A file there is not this cache's: the folder is used for something else.
     Others(PathBuf),
     /// A file there is of another version, or of something else.
@@ -71,6 +90,23 @@ impl fmt::Display for TierError {
                     f,
                     "{folder} belongs to user {uid}: chown it to the router's user, or give another folder"
                 )
+            }
+            TierError::Busy(path) => {
+                let path = path.display();
+                write!(f, "{path} is in use by another router, or mounted: stop that one, unmount it, ")?;
+                write!(f, "or give another device")
+            }
+            TierError::Foreign { path, what } => {
+                let path = path.display();
+                write!(f, "{path} holds {what}: give another device, or format this one for a cache: ")?;
+                write!(f, "what it holds is lost then")
+            }
+            TierError::Small { path, octets } => {
+                let (path, least) = (path.display(), DEVICE_OCTETS_MIN >> 20);
+                write!(f, "{path} has {octets} octets: a cache wants a device of {least} MiB at least")
+            }
+            TierError::NoDevice(path) => {
+                write!(f, "{} is no device, and no file that stands for one: give one", path.display())
             }
             TierError::Others(path) => {
                 let (path, folder) = (path.display(), path.parent().unwrap_or(path).display());

@@ -119,9 +119,19 @@ fn check(folder: &Path, mut known: Known, case: &str, is_evicting: bool) {
 /// Runs the work on a disk with these faults and checks what is left; how many operations there
 /// were.
 fn run(packets: u64, faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
+    run_on(|_| {}, packets, faults, survives).len() as u64
+}
+
+/// The same in what `prepare` makes; the operations.
+fn run_on(
+    prepare: fn(&Path),
+    packets: u64,
+    faults: &[(u64, Fault)],
+    survives: Option<Survives>,
+) -> Vec<String> {
     let is_evicting = packets > 20;
     on_faulty_disk(
-        "cs",
+        ("cs", prepare),
         faults,
         survives,
         |folder, known| work(folder, known, packets),
@@ -161,5 +171,63 @@ fn wherever_the_power_is_cut_while_segments_are_thrown_away_nothing_wrong_is_rea
     let operations = run(MANY, &[], None);
     for at in (0..=operations).step_by(operations as usize / 12) {
         run(MANY, &[(at, Fault::Last)], Some(Survives::Some(at)));
+    }
+}
+
+/// A file that stands for a device, whose segments are as long as a small folder's.
+fn device(path: &Path) {
+    std::fs::File::create_new(path).unwrap().set_len(DEVICE_OCTETS_MIN).unwrap();
+    device::format_with_segments(path, OCTETS_MIN / 16).unwrap();
+}
+
+/// The same that nothing was ever written to.
+fn blank_device(path: &Path) {
+    std::fs::File::create_new(path).unwrap().set_len(DEVICE_OCTETS_MIN).unwrap();
+}
+
+/// Where the power goes while nothing is written it makes no difference: reads are left out.
+fn changes(operations: &[String]) -> impl Iterator<Item = u64> {
+    let changes = operations.iter().enumerate().filter(|(_, operation)| *operation != "Read");
+    changes.map(|(at, _)| at as u64).chain([operations.len() as u64])
+}
+
+#[test]
+fn wherever_the_power_is_cut_on_a_device_nothing_wrong_is_read_and_what_was_synchronised_is_there() {
+    let operations = run_on(device, FEW, &[], None);
+    assert!(changes(&operations).count() > 60, "{operations:?}");
+    for at in changes(&operations) {
+        for survives in survivals(at) {
+            run_on(device, FEW, &[(at, Fault::Last)], Some(survives));
+        }
+    }
+}
+
+#[test]
+fn wherever_the_power_is_cut_while_a_device_is_taken_it_is_taken_again() {
+    let operations = run_on(blank_device, 0, &[], None);
+    for at in changes(&operations) {
+        for survives in survivals(at) {
+            run_on(blank_device, 0, &[(at, Fault::Last)], Some(survives));
+        }
+    }
+}
+
+#[test]
+fn whichever_operation_on_a_device_fails_the_tier_goes_on_and_nothing_wrong_is_read() {
+    let operations = run_on(device, FEW, &[], None);
+    for at in changes(&operations) {
+        run_on(device, FEW, &[(at, Fault::Fails(Errno::NOSPC))], None);
+        run_on(device, FEW, &[(at, Fault::Torn(Errno::IO))], None);
+        let twice = [(at, Fault::Torn(Errno::IO)), (at + 1, Fault::Torn(Errno::IO))];
+        run_on(device, FEW, &twice, Some(Survives::Some(at)));
+    }
+}
+
+#[test]
+fn wherever_the_power_is_cut_while_regions_of_a_device_are_used_again_nothing_wrong_is_read() {
+    let operations = run_on(device, MANY, &[], None);
+    let changes: Vec<u64> = changes(&operations).collect();
+    for at in changes.iter().step_by(changes.len() / 24) {
+        run_on(device, MANY, &[(*at, Fault::Last)], Some(Survives::Some(*at)));
     }
 }

@@ -7,18 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use namely_host::disk;
 use namely_wire::NameRef;
 
 use super::engine::serve_one;
 use super::error::TierError;
 use super::index::Look;
-use super::log::checks;
 use super::options::{BLOCK_OCTETS, EngineKind, REINSERTED_PART};
-use super::place::{Expiry, Place, SEGMENTS_MAX};
+use super::place::{Expiry, Place};
 use super::queue::Job;
-use super::sealing::write_index;
-use super::segment::{Recorded, Segment, remove_files, segment_path};
+use super::segment::{Recorded, Segment};
 use super::shared::Shared;
 use super::window::Window;
 
@@ -75,9 +72,10 @@ impl Shared {
     pub(crate) fn queue_groups(&self) -> bool {
         let mut is_any = false;
         loop {
-            let Some((number, buffer, places, start)) = self.log.lock().waiting() else { return is_any };
-            let checks = checks(&self.key, &buffer, start, &places);
-            drop(buffer);
+            let Some(waiting) = self.log.lock().waiting() else { return is_any };
+            let checks = waiting.checks(&self.key.checks(waiting.salt));
+            let number = waiting.number;
+            drop(waiting);
             let Some(writing) = self.log.lock().queue(number, &checks) else { return is_any };
             self.queue.push(Job::Write(writing));
             is_any = true;
@@ -89,7 +87,7 @@ impl Shared {
         let mut is_any = false;
         while let Some(segment) = { self.log.lock().take_ended() } {
             if let Err(error) = self.seal(&segment) {
-                self.note_write_error(TierError::new(&self.folder, error));
+                self.note_write_error(TierError::new(self.medium.path(), error));
             }
             is_any = true;
         }
@@ -106,8 +104,8 @@ impl Shared {
         segment.is_sealed.store(true, Ordering::Release);
         cut_off?;
         self.octets.fetch_sub(segment.octets - octets, Ordering::Relaxed);
-        segment.file.sync_data()?;
-        write_index(&self.folder, &self.key, (segment.number, octets), (&records, &heads))
+        segment.extent.sync_data()?;
+        self.medium.write_index(&self.key, (segment, octets), (&records, &heads)).map(drop)
     }
 
     /// Makes the segment that comes after the present one, and room for it.
@@ -115,19 +113,18 @@ impl Shared {
         if !self.log.lock().wants_segment() || self.is_resting.load(Ordering::Relaxed) {
             return false;
         }
-        let octets = self.options.segment_octets();
+        let octets = self.medium.segment_octets();
         let octets_max = self.octets_max.load(Ordering::Relaxed);
         let is_full = || {
             self.octets.load(Ordering::Relaxed) + octets > octets_max
-                || self.segments.read().iter().flatten().count() >= SEGMENTS_MAX - 1
+                || self.segments.read().iter().flatten().count() >= self.medium.segments_max()
         };
         while is_full() && self.evict_oldest() {}
         let (slot, number) = self.free_slot();
-        let made = Segment::create(&self.folder, (number, slot, octets), self.options.direct, &self.key);
-        // What is written to it counts as there once its name is.
-        let synced = made.and_then(|segment| disk::sync_folder(&self.folder).map(|()| segment));
-        match synced {
-            Ok(segment) => {
+        match self.medium.create(number, slot, &self.key) {
+            // Somebody reads from a segment that was thrown away: a moment later there is room.
+            Ok(None) => false,
+            Ok(Some(segment)) => {
                 let segment = Arc::new(segment);
                 self.octets.fetch_add(octets, Ordering::Relaxed);
                 self.segments.write()[slot] = Some(segment.clone());
@@ -137,8 +134,7 @@ impl Shared {
                 true
             }
             Err(error) => {
-                let _ = remove_files(&self.folder, number);
-                self.note_write_error(TierError::new(&segment_path(&self.folder, number), error));
+                self.note_write_error(TierError::new(&self.medium.path_of(number), error));
                 false
             }
         }
@@ -158,8 +154,11 @@ impl Shared {
     }
 
     fn free_slot(&self) -> (usize, u64) {
+        // What is written now is not what was erased, even if all segments of then are gone.
+        let erased = self.last_erased();
         let mut segments = self.segments.write();
-        let number = segments.iter().flatten().map(|segment| segment.number).max().unwrap_or(0) + 1;
+        let last = segments.iter().flatten().map(|segment| segment.number).max();
+        let number = last.max(erased).unwrap_or(0) + 1;
         let slot = segments.iter().position(Option::is_none).unwrap_or_else(|| {
             segments.push(None);
             segments.len() - 1
@@ -188,22 +187,23 @@ impl Shared {
     pub(crate) fn forget(&self, segment: &Segment) {
         self.segments.write()[segment.slot] = None;
         self.octets.fetch_sub(segment.end(), Ordering::Relaxed);
-        if let Err(error) = remove_files(&self.folder, segment.number) {
-            self.note_fault(TierError::new(&segment_path(&self.folder, segment.number), error), false);
+        if let Err(error) = self.medium.remove(segment) {
+            self.note_fault(TierError::new(&self.medium.path_of(segment.number), error), false);
         }
     }
 
     /// Writes again what was read since it was written, or is pinned.
     fn reinsert(&self, segment: &Segment, records: &[(u64, Place)]) {
         let pinned = self.pinned.read().clone();
-        let mut octets_left = self.options.segment_octets() / REINSERTED_PART;
-        let mut window = Window::new(&segment.file, segment.end());
+        let mut octets_left = self.medium.segment_octets() / REINSERTED_PART;
+        let checks = self.key.checks(segment.extent.salt());
+        let mut window = Window::new(&segment.extent, segment.end());
         for (hash, place) in records {
             if (!place.was_read() && pinned.is_empty()) || place.octets() as u64 > octets_left {
                 continue;
             }
             let Ok(octets) = window.at(place.offset(), place.octets()) else { return };
-            let Some(whole) = super::record::read(&self.key, octets) else { continue };
+            let Some(whole) = super::record::read(&checks, octets) else { continue };
             let is_pinned = || pinned.iter().any(|prefix| prefix.as_name().is_prefix_of(whole.name));
             if !place.was_read() && !is_pinned() {
                 continue;
@@ -285,10 +285,10 @@ impl Shared {
         }
         self.seal_ended();
         let filled = self.log.lock().filled().cloned();
-        let result = filled.map_or(Ok(()), |segment| segment.file.sync_data());
+        let result = filled.map_or(Ok(()), |segment| segment.extent.sync_data());
         self.counters.syncs.add(1);
         if let Err(error) = result {
-            self.note_write_error(TierError::new(&self.folder, error));
+            self.note_write_error(TierError::new(self.medium.path(), error));
             // Later synchronisations of this file would say nothing of what is lost.
             self.log.lock().end_segment();
         }

@@ -1,24 +1,23 @@
-//! What a folder has below a prefix: read from its segments by whoever may read them, while a
-//! router has the folder or while none has. The index in memory has hashes of names only.
+//! What a folder or a device has below a prefix: read from its segments by whoever may read them,
+//! while a router has it or while none has. The index in memory has hashes of names only.
 
 use std::collections::HashSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use namely_host::disk::File;
 use namely_wire::NameRef;
-use rustix::fs::OFlags;
 
-use super::buffer::Buffer;
-use super::erasing::load;
+use super::device::Device;
+use super::erasing::{Erased, decode};
 use super::error::TierError;
-use super::options::BLOCK_OCTETS;
+use super::extent::Extent;
+use super::medium::{Found, is_device, of_folder};
 use super::record::Key;
 use super::recovery::numbers;
-use super::segment::{Kind, kind, segment_path};
+use super::segment::segment_path;
 use super::window::Window;
 
-/// A packet that is in a folder.
+/// A packet that is in a folder, or on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
     /// Its name.
@@ -29,47 +28,34 @@ pub struct Listed<'a> {
     pub expires_ms: u64,
 }
 
-/// Calls `found` with each packet below `prefix` in `folder`, the newest segments first, each name
-/// once, and `read` with the octets of the segments that were read and of all. It reads them whole
-/// and changes nothing. What is written meanwhile, or not on the disk yet, may be missing; what has
-/// gone from the index for want of room there may be told.
+/// Calls `found` with each packet below `prefix` in `folder`, or on the device that it is, the
+/// newest segments first, each name once, and `read` with the octets of the segments that were read
+/// and of all. It reads them whole and changes nothing. What is written meanwhile, or not on the
+/// disk yet, may be missing; what has gone from the index for want of room there may be told.
 ///
 /// # Errors
-/// [`TierError`]: the folder is none, or may not be read.
+/// [`TierError`]: nothing of the kind is there, or it may not be read.
 pub fn list(
     folder: &Path,
     prefix: NameRef<'_>,
     found: &mut dyn FnMut(Listed<'_>),
     read: &mut dyn FnMut(u64, u64),
 ) -> Result<(), TierError> {
-    let fault = |path: &Path, error| TierError::new(path, error);
-    let path = folder.join("key");
-    let key = std::fs::read(&path).map_err(|error| fault(&path, error))?;
-    let key = <&[u8; 32]>::try_from(&*key).map_err(|_| TierError::Version(path))?;
-    let key = Key::new(key);
-    let erased = load(folder, &key);
-    let numbers = numbers(folder).map_err(|error| fault(folder, error))?;
-    let octets = |number: &u64| std::fs::metadata(segment_path(folder, *number)).map_or(0, |file| file.len());
-    let (mut done, all) = (0, numbers.iter().map(octets).sum());
+    let source = Source::open(folder)?;
+    let (mut done, all) = (0, source.segments.iter().map(|(_, octets)| octets).sum());
     let mut known = HashSet::new();
-    for number in numbers.into_iter().rev() {
-        let path = segment_path(folder, number);
+    for (segment, octets) in source.segments.iter().rev() {
         let mut packets = Vec::new();
-        let listed = of_segment(&path, number, &key, &mut |name, octets, expires_ms| {
-            let is_erased = erased.iter().any(|erased| erased.covers(number, name));
+        source.of_segment(segment, &mut |name, octets, expires_ms| {
+            let is_erased = source.erased.iter().any(|erased| erased.covers(segment.number, name));
             if prefix.is_prefix_of(name) && !is_erased {
                 packets.push((name.to_name(), octets, expires_ms));
             }
-        });
-        match listed {
-            Ok(octets) => done += octets,
-            // It was thrown away meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(fault(&path, error)),
-        }
+        })?;
+        done += octets;
         // Of two records of one name the later one counts.
         for (name, octets, expires_ms) in packets.into_iter().rev() {
-            if known.insert(key.hash(name.as_bytes())) {
+            if known.insert(source.key.hash(name.as_bytes())) {
                 found(Listed { name: name.as_name(), octets, expires_ms });
             }
         }
@@ -78,23 +64,68 @@ pub fn list(
     Ok(())
 }
 
-/// Calls `found` with the name, octets and expiry of each whole record; octets of the segment.
-fn of_segment(
-    path: &Path,
-    number: u64,
-    key: &Key,
-    found: &mut dyn FnMut(NameRef<'_>, usize, u64),
-) -> io::Result<u64> {
-    let file = File::open(path, OFlags::RDONLY, 0)?;
-    let octets = file.metadata()?.len() / BLOCK_OCTETS * BLOCK_OCTETS;
-    if octets == 0 {
-        return Ok(0);
+/// What is listed, as it was when the listing began.
+struct Source {
+    path: PathBuf,
+    device: Option<Device>,
+    key: Key,
+    erased: Vec<Erased>,
+    /// The oldest first, each with its octets.
+    segments: Vec<(Found, u64)>,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self, TierError> {
+        if is_device(path) {
+            let (device, key) = Device::look(path)?;
+            let octets = device.segment_octets();
+            let segments = device.found(&key)?.into_iter().map(|found| (found, octets)).collect();
+            let erased = device.load_erased(&key);
+            return Ok(Source::new(path, Some(device), key, erased, segments));
+        }
+        let fault = |path: &Path, error| TierError::new(path, error);
+        let at = path.join("key");
+        let key = std::fs::read(&at).map_err(|error| fault(&at, error))?;
+        let key = Key::new(<&[u8; 32]>::try_from(&*key).map_err(|_| TierError::Version(at))?);
+        let octets = |number| std::fs::metadata(segment_path(path, number)).map_or(0, |file| file.len());
+        let numbers = numbers(path).map_err(|error| fault(path, error))?;
+        let segments = numbers.into_iter().map(|number| (Found { number, region: None }, octets(number)));
+        let erased = std::fs::read(path.join("erased")).ok();
+        Ok(Source::new(path, None, key, erased, segments.collect()))
     }
-    let mut block = Buffer::new(BLOCK_OCTETS as usize);
-    file.read_exact_at(&mut block, 0)?;
-    if kind(&block, number, key) == Kind::Segment {
-        Window::new(&file, octets)
-            .records(key, |_, whole| found(whole.name, whole.packet.len(), whole.expires_ms))?;
+
+    fn new(
+        path: &Path,
+        device: Option<Device>,
+        key: Key,
+        erased: Option<Vec<u8>>,
+        segments: Vec<(Found, u64)>,
+    ) -> Self {
+        let erased = erased.and_then(|octets| decode(&key, &octets)).unwrap_or_default();
+        Source { path: path.to_owned(), device, key, erased, segments }
     }
-    Ok(octets)
+
+    /// Calls `found` with the name, octets and expiry of each whole record.
+    fn of_segment(
+        &self,
+        segment: &Found,
+        found: &mut dyn FnMut(NameRef<'_>, usize, u64),
+    ) -> Result<(), TierError> {
+        let opened = match (&self.device, &segment.region) {
+            (Some(device), Some(region)) => Ok(Some(device.look_at(region))),
+            _ => of_folder(&self.path, segment.number, &self.key),
+        };
+        let read = |(extent, octets): (Extent, u64)| {
+            let checks = self.key.checks(extent.salt());
+            let found =
+                |_, whole: super::record::Whole<'_>| found(whole.name, whole.packet.len(), whole.expires_ms);
+            Window::new(&extent, octets).records(&checks, found)
+        };
+        match opened.and_then(|opened| opened.map(read).transpose()) {
+            // It was thrown away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(TierError::new(&self.path, error)),
+            Ok(_) => Ok(()),
+        }
+    }
 }

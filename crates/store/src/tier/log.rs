@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::buffer::Buffer;
 use super::options::{BLOCK_OCTETS, GROUPS_MAX, REINSERTED_PART};
 use super::place::{Expiry, Place};
-use super::record::{self, CHECK_AT, Key, RECORD_OCTETS_MAX};
+use super::record::{self, CHECK_AT, Checks, RECORD_OCTETS_MAX};
 use super::segment::{Recorded, Segment};
 
 /// Records that are written at once.
@@ -172,10 +172,15 @@ impl Log {
     }
 
     /// The next group that waits without its checks, for [`Log::queue`].
-    pub(crate) fn waiting(&self) -> Option<(u64, Arc<Buffer>, Vec<Place>, u64)> {
+    pub(crate) fn waiting(&self) -> Option<Waiting> {
         let group = self.groups.iter().find(|group| !group.is_queued)?;
-        let places = group.records.iter().map(|record| record.place).collect();
-        Some((group.number, group.buffer.clone(), places, group.start))
+        Some(Waiting {
+            number: group.number,
+            buffer: group.buffer.clone(),
+            places: group.records.iter().map(|record| record.place).collect(),
+            start: group.start,
+            salt: group.segment.extent.salt(),
+        })
     }
 
     /// Gives the records of a group their checks; what is to be written then, and where.
@@ -243,6 +248,28 @@ impl Log {
     }
 }
 
+/// A group that has no checks yet.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) number: u64,
+    buffer: Arc<Buffer>,
+    places: Vec<Place>,
+    start: u64,
+    /// What goes into the checks beside the key.
+    pub(crate) salt: Option<u64>,
+}
+
+impl Waiting {
+    /// The checks of its records.
+    pub(crate) fn checks(&self, checks: &Checks) -> Vec<[u8; 8]> {
+        let check = |place: &Place| {
+            let at = (place.offset() - self.start) as usize;
+            record::check_of(checks, &self.buffer[at..at + place.octets()]).unwrap_or_default()
+        };
+        self.places.iter().map(check).collect()
+    }
+}
+
 /// A group on its way to the disk.
 #[derive(Debug)]
 pub(crate) struct Writing {
@@ -251,15 +278,6 @@ pub(crate) struct Writing {
     pub(crate) start: u64,
     pub(crate) octets: usize,
     pub(crate) buffer: Arc<Buffer>,
-}
-
-/// The checks of records in a group that begins at `start`.
-pub(crate) fn checks(key: &Key, buffer: &Buffer, start: u64, places: &[Place]) -> Vec<[u8; 8]> {
-    let check = |place: &Place| {
-        let at = (place.offset() - start) as usize;
-        record::check_of(key, &buffer[at..at + place.octets()]).unwrap_or_default()
-    };
-    places.iter().map(check).collect()
 }
 
 #[cfg(test)]
@@ -272,7 +290,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("segment");
         let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
-        let segment = Arc::new(Segment::new(1, 0, file, 64 << 10, false));
+        let segment = Arc::new(Segment::new(1, 0, file.into(), 64 << 10, false));
         let mut log = Log::new(16 << 10, GROUPS_MAX);
         log.offer_segment(segment.clone(), true);
         let expires = (0, Expiry::new(0, 0));
@@ -289,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("segment");
         let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
-        let segment = Arc::new(Segment::new(1, 0, file, 1 << 20, false));
+        let segment = Arc::new(Segment::new(1, 0, file.into(), 1 << 20, false));
         let mut log = Log::new(16 << 10, GROUPS_MAX);
         let append = |log: &mut Log| log.append(1, &[7; 8000], (0, Expiry::new(0, 0)));
         assert!(append(&mut log).is_none() && log.wants_segment());
@@ -299,7 +317,7 @@ mod tests {
             assert!(append(&mut log).is_some());
         }
         assert_eq!((append(&mut log), log.groups()), (None, GROUPS_MAX));
-        let (number, ..) = log.waiting().unwrap();
+        let number = log.waiting().unwrap().number;
         let checks = [[1; 8]; 2];
         let writing = log.queue(number, &checks).unwrap();
         let place = Place::new(0, BLOCK_OCTETS, 8020, Expiry::new(0, 0));

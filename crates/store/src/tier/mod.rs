@@ -1,5 +1,5 @@
-//! The disk tier of a content store: a cache of Data in one folder, which never makes who asks it
-//! wait. It knows names and packets, and nothing of forwarding.
+//! The disk tier of a content store: a cache of Data in one folder, or on one device, which never
+//! makes who asks it wait. It knows names and packets, and nothing of forwarding.
 //!
 //! A worker asks by its [`Caller`]: [`Caller::read`] says at once that there is nothing, that the
 //! disk has enough to do, or that it reads; [`Caller::completed`] gives what was read, and the
@@ -87,21 +87,57 @@
 //! - `above`: the same of a name without its last components, by which the packet is found, too.
 //!   Indexes of before ("namely-seg-idx-1") have no such heads and are read.
 //!
+//! # A device
+//!
+//! A block device, or an ordinary file that stands for one, has the same in regions of one size,
+//! and no names: a region is its segment, of the same groups and records, and behind it the
+//! segment's index.
+//!
+//! ```text
+//! 0            4096     569344   1134592
+//! | superblock | erased | erased | region | region | ...
+//!
+//! superblock
+//! 0                       16           24                   32                 40
+//! | "namely-device-01" (16) | octets (8) | segment octets (8) | index octets (8) | ...
+//! 40            44         76            108   4096
+//! | regions (4) | key (32) | BLAKE3 (32) | 0
+//!
+//! erased: two, of which the one with the higher number counts
+//! 0            8            12
+//! | number (8) | octets (4) | what the file of that name has | BLAKE3 (32) | 0
+//!
+//! region
+//! 0                       16           24         32            64    4096
+//! | "namely-region-01" (16) | number (8) | salt (8) | BLAKE3 (32) | 0 | group | group | ...
+//! ... segment octets        + 8
+//! | octets of the index (8) | what the file segment-<number>.index has | 0
+//! ```
+//!
+//! - `octets` of a superblock: of the device, as it was; `BLAKE3` there: of all before it, without
+//!   a key.
+//! - `number`: of erasures, one more than before; of a region, that of its segment.
+//! - `salt`: drawn for each segment. It is hashed before `length` into the checks of its records,
+//!   and behind the index into the digest of that: what another segment left there is neither.
+//! - A region without such a header is free. An index that has no room is not there.
+//!
 //! # What a crash leaves
 //!
 //! Every record has its check, and its name is compared when it is read: what is torn is not there.
 //! A segment without a sound index is read whole when the tier is opened; only those that were not
-//! sealed have none. What was written before [`Tier::sync`], or before the last time that the tier
-//! did that itself, is there.
+//! sealed have none, and on a device those with many short packets. What was written before
+//! [`Tier::sync`], or before the last time that the tier did that itself, is there.
 
 mod above;
 mod admission;
 mod ahead;
 mod buffer;
 mod caller;
+mod device;
 mod engine;
 mod erasing;
 mod error;
+mod extent;
 #[cfg(test)]
 mod faulty_disk;
 mod filter;
@@ -109,6 +145,7 @@ mod index;
 mod keeper;
 mod listing;
 mod log;
+mod medium;
 mod options;
 mod place;
 mod queue;
@@ -137,10 +174,12 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use self::admission::{Admission, GHOSTS_MAX, Gate};
 pub use self::caller::{Asked, Below, Bypass, Caller, Completion, Outcome, ReadId, StoredData};
+pub use self::device::{DEVICE_OCTETS_MIN, format};
 pub use self::erasing::ERASED_MAX;
 pub use self::error::TierError;
 pub use self::filter::FilterKind;
 pub use self::listing::{Listed, list};
+pub use self::medium::is_device;
 pub use self::options::{
     EngineKind, Fairness, OCTETS_MAX, OCTETS_MIN, Options, PENDING_MAX, PENDING_THRESHOLD, Slowness,
     THREADS_MAX,
@@ -153,6 +192,7 @@ use self::above::Above;
 use self::ahead::Ahead;
 use self::index::Index;
 use self::log::Log;
+use self::medium::Medium;
 use self::queue::Queue;
 use self::ring::Ring;
 use self::shared::{For, Orders, Shared};
@@ -164,7 +204,8 @@ pub const THREADS: usize = 8;
 /// Maximum number of pinned prefixes.
 pub const PINNED_MAX: usize = 64;
 
-/// A cache of Data in a folder, open for this tier alone. See the module's documentation.
+/// A cache of Data in a folder or on a device, open for this tier alone. See the module's
+/// documentation.
 #[derive(Debug)]
 pub struct Tier {
     shared: Arc<Shared>,
@@ -176,26 +217,27 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// Opens or makes the tier in `folder`, which is this user's. It may take a while: 10 million
-    /// records are some seconds.
+    /// Opens or makes the tier in `folder`, which is this user's, or on the device that it is, or
+    /// the file that stands for one. It may take a while: 10 million records are some seconds.
     ///
     /// # Errors
     /// [`TierError`], each of which says what to do.
     pub fn open(folder: &Path, options: &Options) -> Result<Self, TierError> {
         options.check()?;
-        let lock = recovery::take_folder(folder)?;
-        let key = recovery::key(folder)?;
+        let (medium, key, lock) = Medium::take(folder, options)?;
+        let options = &Options { octets_max: medium.budget(options.octets_max), ..options.clone() };
         let ring = ring(options.engine)?;
         let waker = if ring.is_some() { Some(waker(folder)?) } else { None };
+        let log = Log::new(options.group_octets(medium.segment_octets()), options.groups_max());
         let shared = Arc::new(Shared {
-            folder: folder.to_owned(),
+            medium,
             options: options.clone(),
             key,
             base_ms: clock::unix_ms(),
             index: Index::new(options.filter, options.records_max() / 4),
             above: Above::new(options.names_above()),
             segments: RwLock::default(),
-            log: Mutex::new(Log::new(options.group_octets(), options.groups_max())),
+            log: Mutex::new(log),
             queue: Queue::new(options.fairness, options.slowness, waker),
             ahead: Ahead::new(),
             pool: Arc::default(),
@@ -222,7 +264,7 @@ impl Tier {
     }
 
     fn start(&mut self, ring: Option<Ring<For>>) -> Result<(), TierError> {
-        let fault = |error| TierError::Io(self.shared.folder.clone(), error);
+        let fault = |error| TierError::Io(self.shared.medium.path().to_owned(), error);
         (self.engine_name, self.engine) = match (self.shared.options.engine, ring) {
             (EngineKind::Inline, _) => return Ok(()),
             (_, Some(ring)) => ("io_uring", vec![engine::start_ring(&self.shared, ring).map_err(fault)?]),
@@ -240,7 +282,7 @@ impl Tier {
     /// # Errors
     /// The process or the system has no descriptor left.
     pub fn caller(&self) -> Result<Caller, TierError> {
-        Ok(Caller::new(self.shared.clone(), waker(&self.shared.folder)?, true))
+        Ok(Caller::new(self.shared.clone(), waker(self.shared.medium.path())?, true))
     }
 
     /// The same for who waits by a waker of its own, which it resets after each wait, and looks at
@@ -278,7 +320,9 @@ impl Tier {
         }
         match orders.failed.clone() {
             None => Ok(()),
-            Some(told) => Err(TierError::Io(self.shared.folder.clone(), std::io::Error::other(told))),
+            Some(told) => {
+                Err(TierError::Io(self.shared.medium.path().to_owned(), std::io::Error::other(told)))
+            }
         }
     }
 
@@ -320,11 +364,11 @@ impl Tier {
         self.shared.threshold.store(requests, Ordering::Relaxed);
     }
 
-    /// Octets of the folder, between [`OCTETS_MIN`], or four segments, and [`OCTETS_MAX`]. What is
-    /// beyond them goes soon; the segments keep their size until the tier is opened anew.
+    /// Octets that it may have, between [`OCTETS_MIN`], or four segments, and [`OCTETS_MAX`], or
+    /// all of the device's. What is beyond them goes soon; the segments keep their size until the
+    /// tier is opened anew.
     pub fn set_octets_max(&self, octets: u64) {
-        let octets_min = OCTETS_MIN.max(4 * self.shared.options.segment_octets());
-        self.shared.octets_max.store(octets.clamp(octets_min, OCTETS_MAX), Ordering::Relaxed);
+        self.shared.octets_max.store(self.shared.medium.budget(octets), Ordering::Relaxed);
         self.shared.wake_keeper();
     }
 

@@ -15,7 +15,7 @@ pub const PENDING_THRESHOLD: usize = 64;
 /// Maximum number of requests that pend, whether there is a way around or not.
 pub const PENDING_MAX: usize = 4096;
 
-/// Smallest and largest budget of a tier.
+/// Smallest and largest budget of a tier. A device has no more than its segments.
 pub const OCTETS_MIN: u64 = 1 << 20;
 /// See [`OCTETS_MIN`].
 pub const OCTETS_MAX: u64 = SEGMENT_OCTETS_MAX * (SEGMENTS_MAX as u64 / 2);
@@ -82,7 +82,7 @@ pub struct Slowness {
 /// How a tier works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Octets of the folder, at least [`OCTETS_MIN`].
+    /// Octets of the folder, at least [`OCTETS_MIN`]; of a device at most what it has.
     pub octets_max: u64,
     /// What of the memory's leavings is written.
     pub admission: Admission,
@@ -149,11 +149,12 @@ impl Options {
         octets.min(SEGMENT_OCTETS_MAX) / BLOCK_OCTETS * BLOCK_OCTETS
     }
 
-    pub(crate) fn group_octets(&self) -> u64 {
+    /// Octets of a group of records in segments of `segment_octets`.
+    pub(crate) fn group_octets(&self, segment_octets: u64) -> u64 {
         if self.writes_alone {
             return (RECORD_OCTETS_MAX as u64).next_multiple_of(BLOCK_OCTETS);
         }
-        (self.segment_octets() / 4).min(GROUP_OCTETS) / BLOCK_OCTETS * BLOCK_OCTETS
+        (segment_octets / 4).min(GROUP_OCTETS) / BLOCK_OCTETS * BLOCK_OCTETS
     }
 
     /// Groups that wait to be written at most.
@@ -202,7 +203,7 @@ mod tests {
             assert!((16..=SEGMENTS_MAX as u64 * 3 / 4).contains(&segments), "{octets}: {segments}");
             assert!(options.segment_octets() <= SEGMENT_OCTETS_MAX);
             // The longest record with its header fits a group.
-            assert!(options.group_octets() >= 16 << 10);
+            assert!(options.group_octets(options.segment_octets()) >= 16 << 10);
         }
     }
 }

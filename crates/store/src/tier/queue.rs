@@ -42,9 +42,9 @@ impl<R> Job<R> {
     /// Does it, and waits for it.
     pub(crate) fn run(&mut self) -> std::io::Result<()> {
         match self {
-            Job::Read { segment, offset, buffer, .. } => segment.file.read_exact_at(buffer, *offset),
+            Job::Read { segment, offset, buffer, .. } => segment.extent.read_exact_at(buffer, *offset),
             Job::Write(writing) => {
-                writing.segment.file.write_all_at(&writing.buffer[..writing.octets], writing.start)
+                writing.segment.extent.write_all_at(&writing.buffer[..writing.octets], writing.start)
             }
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         let path = folder.path().join("file");
         let flags = rustix::fs::OFlags::CREATE;
         let file = super::super::segment::open_file(&path, flags, false).unwrap();
-        let segment = Arc::new(Segment::new(1, 0, file, 1 << 20, false));
+        let segment = Arc::new(Segment::new(1, 0, file.into(), 1 << 20, false));
         let queue: Queue<()> = Queue::new(fairness, Slowness::default(), None);
         for kind in pushed.chars() {
             let segment = segment.clone();

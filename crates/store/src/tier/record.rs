@@ -38,19 +38,34 @@ impl Key {
         self.names.hash(name)
     }
 
-    /// The check of a record. SipHash, since it is computed for each read: a packet is too short
-    /// for the lanes of BLAKE3, which takes three times as long.
-    pub(crate) fn check(&self, length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
+    /// By what records of a segment are checked; `salt`: of its region, where there were others.
+    pub(crate) fn checks(&self, salt: Option<u64>) -> Checks {
         let mut hasher = self.records;
-        hasher.write(&length);
-        hasher.write(&expires);
-        hasher.write(packet);
-        hasher.finish().to_le_bytes()
+        if let Some(salt) = salt {
+            hasher.write(&salt.to_le_bytes());
+        }
+        Checks(hasher)
     }
 
     /// The digest of a file that says what is in a segment.
     pub(crate) fn digest(&self, octets: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.digests, octets).as_bytes()
+    }
+}
+
+/// What makes the checks of a segment's records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checks(SipHasher13);
+
+impl Checks {
+    /// The check of a record. SipHash, since it is computed for each read: a packet is too short
+    /// for the lanes of BLAKE3, which takes three times as long.
+    fn check(&self, length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
+        let mut hasher = self.0;
+        hasher.write(&length);
+        hasher.write(&expires);
+        hasher.write(packet);
+        hasher.finish().to_le_bytes()
     }
 }
 
@@ -70,10 +85,10 @@ pub(crate) fn write(packet: &[u8], expires_ms: u64, out: &mut [u8]) {
 }
 
 /// The check that belongs to the record at the beginning of `octets`.
-pub(crate) fn check_of(key: &Key, octets: &[u8]) -> Option<[u8; 8]> {
+pub(crate) fn check_of(checks: &Checks, octets: &[u8]) -> Option<[u8; 8]> {
     let header = Header::read(octets)?;
     let packet = octets.get(HEADER_OCTETS..HEADER_OCTETS + header.packet_octets()?)?;
-    Some(key.check(header.length, header.expires, packet))
+    Some(checks.check(header.length, header.expires, packet))
 }
 
 /// Where the check of a record lies in it.
@@ -120,10 +135,10 @@ pub(crate) struct Whole<'a> {
 }
 
 /// The record at the beginning of `octets`; none if it is not whole.
-pub(crate) fn read<'a>(key: &Key, octets: &'a [u8]) -> Option<Whole<'a>> {
+pub(crate) fn read<'a>(checks: &Checks, octets: &'a [u8]) -> Option<Whole<'a>> {
     let header = Header::read(octets)?;
     let packet = octets.get(HEADER_OCTETS..HEADER_OCTETS + header.packet_octets()?)?;
-    if key.check(header.length, header.expires, packet) != header.check {
+    if checks.check(header.length, header.expires, packet) != header.check {
         return None;
     }
     let name = DataView::parse(packet).ok()?.name;

@@ -10,15 +10,14 @@ use namely_host::disk::{self, File};
 use rustix::fs::OFlags;
 
 use super::above::Head;
-use super::buffer::Buffer;
 use super::erasing::Erased;
 use super::error::TierError;
 use super::keeper::recorded;
+use super::medium::Found;
 use super::options::BLOCK_OCTETS;
-use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
 use super::record::Key;
-use super::sealing::{read_index, write_file, write_index};
-use super::segment::{Kind, Recorded, Segment, index_path, kind, open_file, remove_files, segment_path};
+use super::sealing::{Sealed, write_file};
+use super::segment::{Recorded, Segment};
 use super::shared::Shared;
 use super::window::Window;
 use crate::lock::Lock;
@@ -83,70 +82,49 @@ pub(crate) fn key(folder: &Path) -> Result<Key, TierError> {
 }
 
 impl Shared {
-    /// Enters what the folder has into the index, the newest segment first: of two records of one
+    /// Enters what there is into the index, the newest segment first: of two records of one
     /// name the one that was written last counts.
     pub(crate) fn recover(&self) -> Result<(), TierError> {
-        let fault = |error| TierError::new(&self.folder, error);
         self.load_erased();
-        let numbers = numbers(&self.folder).map_err(fault)?;
-        for number in numbers.into_iter().rev() {
-            self.load(number)?;
+        for found in self.medium.found(&self.key)?.into_iter().rev() {
+            self.load(found)?;
         }
         Ok(())
     }
 
-    fn load(&self, number: u64) -> Result<(), TierError> {
-        let path = segment_path(&self.folder, number);
+    fn load(&self, found: Found) -> Result<(), TierError> {
+        let path = self.medium.path_of(found.number);
         let fault = |error| TierError::new(&path, error);
-        let file = open_file(&path, OFlags::empty(), self.options.direct).map_err(fault)?;
-        let octets = file.metadata().map_err(fault)?.len();
         let slot = self.segments.read().len();
-        let is_too_much =
-            self.octets.load(Ordering::Relaxed) + octets > self.octets_max.load(Ordering::Relaxed);
-        let kind = self.kind(&file, (number, octets)).map_err(fault)?;
-        if kind == Kind::Other {
-            return Err(TierError::Version(path));
+        let Some(segment) = self.medium.open(found, slot, &self.key)? else { return Ok(()) };
+        let octets = self.octets.load(Ordering::Relaxed) + segment.octets;
+        if octets > self.octets_max.load(Ordering::Relaxed) || slot >= self.medium.segments_max() {
+            return self.medium.remove(&segment).map_err(fault);
         }
-        if kind == Kind::Broken || is_too_much || slot >= SEGMENTS_MAX - 1 {
-            return remove_files(&self.folder, number).map_err(fault);
+        let Sealed { octets, records, heads } =
+            match self.medium.read_index(&self.key, &segment, self.base_ms) {
+                Some(sealed) => sealed,
+                None => self.scan(&segment).map_err(fault)?,
+            };
+        if records.is_empty() {
+            return self.medium.remove(&segment).map_err(fault);
         }
-        let segment = Segment::new(number, slot, file, octets, true);
-        let (records, heads) = match read_index(&self.folder, &self.key, (number, octets, slot), self.base_ms)
-        {
-            Some(found) => found,
-            None => match self.scan(&segment).map_err(fault)? {
-                (records, _) if records.is_empty() => {
-                    return remove_files(&self.folder, number).map_err(fault);
-                }
-                found => found,
-            },
-        };
+        segment.ends_at(octets);
         heads.iter().rev().for_each(|head| self.above.insert_older(*head));
         // The last of a name first.
         for record in records.iter().rev().filter(|_| self.index.records() < self.options.records_max()) {
             self.index.insert_older(record.hash, record.place);
         }
-        let octets = segment.end();
         self.octets.fetch_add(octets, Ordering::Relaxed);
         self.segments.write().push(Some(Arc::new(segment)));
         Ok(())
     }
 
-    fn kind(&self, file: &File, (number, octets): (u64, u64)) -> io::Result<Kind> {
-        let is_possible = (BLOCK_OCTETS..=SEGMENT_OCTETS_MAX).contains(&octets);
-        if !is_possible || !octets.is_multiple_of(BLOCK_OCTETS) {
-            return Ok(Kind::Broken);
-        }
-        let mut block = Buffer::new(BLOCK_OCTETS as usize);
-        file.read_exact_at(&mut block, 0)?;
-        Ok(kind(&block, number, &self.key))
-    }
-
-    /// Reads a segment that was not sealed, and seals it: its records, and what leads to them.
-    fn scan(&self, segment: &Segment) -> io::Result<(Vec<Recorded>, Vec<Head>)> {
-        let (mut records, mut heads) = (Vec::new(), Vec::new());
-        let mut window = Window::new(&segment.file, segment.octets);
-        let damaged = window.records(&self.key, |offset, whole| {
+    /// Reads a segment that was not sealed, and seals it.
+    fn scan(&self, segment: &Segment) -> io::Result<Sealed> {
+        let (mut records, mut heads): (Vec<Recorded>, Vec<Head>) = (Vec::new(), Vec::new());
+        let mut window = Window::new(&segment.extent, segment.octets);
+        let damaged = window.records(&self.key.checks(segment.extent.salt()), |offset, whole| {
             let is_erased = |erased: &Erased| erased.covers(segment.number, whole.name);
             if !self.erased.read().iter().any(is_erased) {
                 let record = recorded(self, segment.slot, (offset, whole));
@@ -154,20 +132,23 @@ impl Shared {
                 records.push(record);
             }
         })?;
-        self.counters.damaged.add(damaged);
+        // In a region that was used before, what lies behind is of another segment.
+        if segment.extent.salt().is_none() {
+            self.counters.damaged.add(damaged);
+        }
         let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
         let octets = end.next_multiple_of(BLOCK_OCTETS);
         // What lies behind is of no use to anybody; it may stay where it cannot be cut off.
-        let shortened = segment.cut_off(octets).and_then(|()| segment.file.sync_data());
-        let index = shortened.and_then(|()| {
-            write_index(&self.folder, &self.key, (segment.number, octets), (&records, &heads))
-        });
+        let shortened = segment.cut_off(octets).and_then(|()| segment.extent.sync_data());
+        let index = shortened
+            .and_then(|()| self.medium.write_index(&self.key, (segment, octets), (&records, &heads)));
         if let Err(error) = index {
             // Without it the segment is read again the next time.
-            let _ = disk::remove_if_there(&index_path(&self.folder, segment.number));
-            tracing::warn!(folder = %self.folder.display(), %error, "a segment has no index");
+            self.medium.forget_index(segment);
+            tracing::warn!(folder = %self.medium.path().display(), %error, "a segment has no index");
         }
-        Ok((records, heads))
+        // It could not be cut off: all of it counts.
+        Ok(Sealed { octets: segment.end(), records, heads })
     }
 }
 

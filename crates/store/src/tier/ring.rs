@@ -81,13 +81,15 @@ impl<R> Ring<R> {
         let Some(at) = self.free.pop() else { return Err(job) };
         let entry = match self.jobs[at].insert(job) {
             Job::Read { segment, offset, buffer, .. } => {
-                let fd = types::Fd(segment.file.as_raw_fd());
-                opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).offset(*offset).build()
+                let fd = types::Fd(segment.extent.as_raw_fd());
+                let offset = segment.extent.position(*offset);
+                opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).offset(offset).build()
             }
             Job::Write(writing) => {
-                let fd = types::Fd(writing.segment.file.as_raw_fd());
+                let fd = types::Fd(writing.segment.extent.as_raw_fd());
                 let octets = &writing.buffer[..writing.octets];
-                opcode::Write::new(fd, octets.as_ptr(), octets.len() as u32).offset(writing.start).build()
+                let offset = writing.segment.extent.position(writing.start);
+                opcode::Write::new(fd, octets.as_ptr(), octets.len() as u32).offset(offset).build()
             }
         };
         if self.enter(&entry.user_data(at as u64)) {

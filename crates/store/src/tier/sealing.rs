@@ -8,9 +8,10 @@ use namely_host::disk::{self, File};
 use rustix::fs::OFlags;
 
 use super::above::Head;
+use super::options::BLOCK_OCTETS;
 use super::place::{Expiry, Place, UNIT_OCTETS};
 use super::record::Key;
-use super::segment::{Recorded, index_path};
+use super::segment::{Recorded, Segment, index_path};
 
 const MAGIC: &[u8; 16] = b"namely-seg-idx-2";
 /// The same without heads.
@@ -20,13 +21,22 @@ const ENTRY_OCTETS: usize = 24;
 const HEAD_OCTETS: usize = 16;
 const DIGEST_OCTETS: usize = 32;
 
-/// Writes the index of segment `number`, which has `octets`: whole, or not at all.
-pub(crate) fn write_index(
-    folder: &Path,
+/// What the index of a segment says.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// Octets of the segment that count.
+    pub(crate) octets: u64,
+    pub(crate) records: Vec<Recorded>,
+    /// What leads to them.
+    pub(crate) heads: Vec<Head>,
+}
+
+/// The index of segment `number`, of which `octets` count; `salt`: of its region.
+pub(crate) fn encode(
     key: &Key,
-    (number, octets): (u64, u64),
+    (number, octets, salt): (u64, u64, Option<u64>),
     (records, heads): (&[Recorded], &[Head]),
-) -> io::Result<()> {
+) -> Vec<u8> {
     let octets_of_all = records.len() * ENTRY_OCTETS + heads.len() * HEAD_OCTETS;
     let mut out = Vec::with_capacity(HEADER_OCTETS + octets_of_all + DIGEST_OCTETS);
     out.extend_from_slice(MAGIC);
@@ -43,11 +53,24 @@ pub(crate) fn write_index(
         out.extend_from_slice(&above.to_le_bytes());
         out.extend_from_slice(&hash.to_le_bytes());
     }
-    let digest = key.digest(&out);
+    let digest = digest(key, &out, salt);
     out.extend_from_slice(&digest);
+    out
+}
+
+/// An index that another segment of the region left is none of this one.
+fn digest(key: &Key, index: &[u8], salt: Option<u64>) -> [u8; DIGEST_OCTETS] {
+    match salt {
+        None => key.digest(index),
+        Some(salt) => key.digest(&[index, &salt.to_le_bytes()].concat()),
+    }
+}
+
+/// Writes the index of segment `number` to a file: whole, or not at all.
+pub(crate) fn write_index(folder: &Path, number: u64, index: &[u8]) -> io::Result<()> {
     let path = index_path(folder, number);
     let temporary = path.with_extension("new");
-    let written = write_file(&temporary, &out).and_then(|()| disk::rename(&temporary, &path));
+    let written = write_file(&temporary, index).and_then(|()| disk::rename(&temporary, &path));
     if written.is_err() {
         // What is left of it would only take room; it is no index.
         let _ = disk::remove_if_there(&temporary);
@@ -61,30 +84,34 @@ pub(crate) fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Reads the index of segment `number` of `octets` octets in `slot`: its records, and what leads to
-/// them. None if it is missing, damaged or of another file.
-pub(crate) fn read_index(
-    folder: &Path,
-    key: &Key,
-    (number, octets, slot): (u64, u64, usize),
-    base_ms: u64,
-) -> Option<(Vec<Recorded>, Vec<Head>)> {
-    let file = std::fs::read(index_path(folder, number)).ok()?;
-    let (body, digest) = file.split_at_checked(file.len().checked_sub(DIGEST_OCTETS)?)?;
-    if key.digest(body) != digest {
+/// The octets of the index of segment `number`, if it has one.
+pub(crate) fn read_index(folder: &Path, number: u64) -> Option<Vec<u8>> {
+    std::fs::read(index_path(folder, number)).ok()
+}
+
+/// What an index says of `segment`. None if it is damaged or of another one.
+pub(crate) fn decode(key: &Key, index: &[u8], segment: &Segment, base_ms: u64) -> Option<Sealed> {
+    let (body, of_body) = index.split_at_checked(index.len().checked_sub(DIGEST_OCTETS)?)?;
+    if digest(key, body, segment.extent.salt()) != of_body {
         return None;
     }
     let (header, entries) = body.split_at_checked(HEADER_OCTETS)?;
     let header = header.strip_prefix(MAGIC).or_else(|| header.strip_prefix(MAGIC_OLD))?;
-    let expected: Vec<u8> = [number.to_le_bytes(), octets.to_le_bytes()].concat();
-    let count = u32::from_le_bytes(*header.strip_prefix(&*expected)?.first_chunk()?);
+    let header = header.strip_prefix(&segment.number.to_le_bytes())?;
+    let (octets, count) = header.split_first_chunk()?;
+    let octets = u64::from_le_bytes(*octets);
+    if !(BLOCK_OCTETS..=segment.octets).contains(&octets) || !octets.is_multiple_of(BLOCK_OCTETS) {
+        return None;
+    }
+    let count = u32::from_le_bytes(*count.first_chunk()?);
     let (entries, heads) = entries.split_at_checked((count as usize).checked_mul(ENTRY_OCTETS)?)?;
     if !heads.len().is_multiple_of(HEAD_OCTETS) {
         return None;
     }
     let entries = entries.chunks_exact(ENTRY_OCTETS);
-    let records = entries.map(|entry| recorded(entry, (octets, slot), base_ms)).collect::<Option<_>>()?;
-    Some((records, heads.chunks_exact(HEAD_OCTETS).filter_map(head).collect()))
+    let recorded = |entry| recorded(entry, (octets, segment.slot), base_ms);
+    let records = entries.map(recorded).collect::<Option<_>>()?;
+    Some(Sealed { octets, records, heads: heads.chunks_exact(HEAD_OCTETS).filter_map(head).collect() })
 }
 
 fn head(octets: &[u8]) -> Option<Head> {

@@ -1,4 +1,5 @@
-//! A segment: a file of one size that is written in order, and thrown away whole.
+//! A segment: a file of one size, or a region of a device, that is written in order, and thrown
+//! away whole.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use rustix::io::Errno;
 
 use super::above::Head;
 use super::buffer::Buffer;
+use super::extent::Extent;
 use super::options::BLOCK_OCTETS;
 use super::place::Place;
 use super::record::Key;
@@ -32,7 +34,7 @@ pub(crate) struct Segment {
     pub(crate) number: u64,
     /// Its place in the table of segments.
     pub(crate) slot: usize,
-    pub(crate) file: File,
+    pub(crate) extent: Extent,
     /// Octets that it may have.
     pub(crate) octets: u64,
     /// Octets that it has once it is sealed.
@@ -48,11 +50,11 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn new(number: u64, slot: usize, file: File, octets: u64, is_sealed: bool) -> Self {
+    pub(crate) fn new(number: u64, slot: usize, extent: Extent, octets: u64, is_sealed: bool) -> Self {
         Segment {
             number,
             slot,
-            file,
+            extent,
             octets,
             end: AtomicU64::new(octets),
             groups: AtomicUsize::new(0),
@@ -62,16 +64,21 @@ impl Segment {
         }
     }
 
-    /// Octets of its file.
+    /// Octets that count.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
     /// It ends here: nothing is written behind it.
     pub(crate) fn cut_off(&self, octets: u64) -> io::Result<()> {
-        self.file.set_len(octets)?;
-        self.end.store(octets, Ordering::Release);
+        self.extent.cut_off(octets)?;
+        self.ends_at(octets);
         Ok(())
+    }
+
+    /// Nothing behind this counts.
+    pub(crate) fn ends_at(&self, octets: u64) {
+        self.end.store(octets, Ordering::Release);
     }
 
     /// Makes the file of segment `number`, with room for `octets`.
@@ -90,7 +97,7 @@ impl Segment {
         });
         // Half a segment is none.
         let file = made.inspect_err(|_| drop(disk::remove_if_there(&path)))?;
-        Ok(Segment::new(number, slot, file, octets, false))
+        Ok(Segment::new(number, slot, file.into(), octets, false))
     }
 }
 

@@ -1,7 +1,6 @@
 //! What workers, engines and the keeper of a tier share: looking up, reading and writing.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -19,6 +18,7 @@ use super::erasing::Erased;
 use super::error::TierError;
 use super::index::{Index, Look};
 use super::log::Log;
+use super::medium::Medium;
 use super::options::Options;
 use super::place::{Expiry, Place};
 use super::queue::{Job, Queue};
@@ -78,7 +78,7 @@ pub(crate) struct Orders {
 /// A tier, as all its threads have it.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) folder: PathBuf,
+    pub(crate) medium: Medium,
     pub(crate) options: Options,
     pub(crate) key: Key,
     /// When it was opened: what the index counts expiries from.
@@ -254,9 +254,10 @@ impl Shared {
         Some(StoredData { octets, start, packet_octets, expires_ms })
     }
 
-    /// The record at `start` of what was read.
-    fn data(&self, octets: &Arc<Buffer>, start: usize) -> Option<StoredData> {
-        let whole = record::read(&self.key, octets.get(start..)?)?;
+    /// The record at `start` of what was read of a segment.
+    fn data(&self, segment: &Segment, octets: &Arc<Buffer>, start: usize) -> Option<StoredData> {
+        let checks = self.key.checks(segment.extent.salt());
+        let whole = record::read(&checks, octets.get(start..)?)?;
         let (packet_octets, expires_ms) = (whole.packet.len(), whole.expires_ms);
         Some(StoredData { octets: octets.clone(), start, packet_octets, expires_ms })
     }
@@ -417,7 +418,7 @@ impl Shared {
                 self.index.remove(reader.hash, reader.place);
                 self.deliver(segment, reader, Outcome::Failed, bells);
             }
-            self.note_fault(TierError::new(&self.folder, error), false);
+            self.note_fault(TierError::new(self.medium.path(), error), false);
             return;
         }
         for reader in &readers {
@@ -433,7 +434,7 @@ impl Shared {
         reader: &Reader,
         bells: &mut Bells,
     ) {
-        let data = self.data(octets, (reader.place.offset() - offset) as usize);
+        let data = self.data(segment, octets, (reader.place.offset() - offset) as usize);
         if data.is_none() {
             self.counters.damaged.add(1);
             self.index.remove(reader.hash, reader.place);
@@ -457,7 +458,7 @@ impl Shared {
         group.segment.groups.fetch_sub(1, Ordering::Release);
         drop(log);
         if let Err(error) = result {
-            self.note_write_error(TierError::new(&self.folder, error));
+            self.note_write_error(TierError::new(self.medium.path(), error));
         }
     }
 
@@ -473,7 +474,7 @@ impl Shared {
         let told = error.to_string();
         let mut fault = self.fault.lock();
         if fault.as_ref() != Some(&told) {
-            tracing::warn!(folder = %self.folder.display(), error = %told, "the content store's disk");
+            tracing::warn!(folder = %self.medium.path().display(), error = %told, "the content store's disk");
             *fault = Some(told);
         }
         drop(fault);

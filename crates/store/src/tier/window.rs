@@ -2,19 +2,18 @@
 
 use std::io;
 
-use namely_host::disk::File;
-
 use super::buffer::{Buffer, blocks};
+use super::extent::Extent;
 use super::options::BLOCK_OCTETS;
 use super::place::UNIT_OCTETS;
-use super::record::{self, HEADER_OCTETS, Header, Key, RECORD_OCTETS_MAX, Whole};
+use super::record::{self, Checks, HEADER_OCTETS, Header, RECORD_OCTETS_MAX, Whole};
 
 /// Octets read at once.
 const WINDOW_OCTETS: usize = 1 << 20;
 
-/// A part of a file in memory, which moves on.
+/// A part of a segment in memory, which moves on.
 pub(crate) struct Window<'a> {
-    file: &'a File,
+    extent: &'a Extent,
     octets: u64,
     start: u64,
     length: usize,
@@ -22,13 +21,13 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Of a file of `octets`, a multiple of a block.
-    pub(crate) fn new(file: &'a File, octets: u64) -> Self {
+    /// Of a segment of `octets`, a multiple of a block.
+    pub(crate) fn new(extent: &'a Extent, octets: u64) -> Self {
         let buffer = Buffer::new(WINDOW_OCTETS.min(octets as usize));
-        Window { file, octets, start: 0, length: 0, buffer }
+        Window { extent, octets, start: 0, length: 0, buffer }
     }
 
-    /// `length` octets from `offset` on, fewer at the end of the file.
+    /// `length` octets from `offset` on, fewer at the end of the segment.
     pub(crate) fn at(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let length = length.min(self.octets.saturating_sub(offset) as usize);
         let is_inside = offset >= self.start && offset + length as u64 <= self.start + self.length as u64;
@@ -36,7 +35,7 @@ impl<'a> Window<'a> {
             let (start, _) = blocks(offset, length);
             let octets = (self.octets - start).min(self.buffer.len() as u64) as usize;
             self.length = 0;
-            self.file.read_exact_at(&mut self.buffer[..octets], start)?;
+            self.extent.read_exact_at(&mut self.buffer[..octets], start)?;
             (self.start, self.length) = (start, octets);
         }
         let from = (offset - self.start) as usize;
@@ -44,12 +43,16 @@ impl<'a> Window<'a> {
     }
 
     /// Calls `found` with each whole record and where it begins; the number of damaged places.
-    pub(crate) fn records(&mut self, key: &Key, mut found: impl FnMut(u64, Whole<'_>)) -> io::Result<u64> {
+    pub(crate) fn records(
+        &mut self,
+        checks: &Checks,
+        mut found: impl FnMut(u64, Whole<'_>),
+    ) -> io::Result<u64> {
         let (mut offset, mut damaged) = (BLOCK_OCTETS, 0);
         while offset + (HEADER_OCTETS as u64) < self.octets {
             let octets = self.at(offset, RECORD_OCTETS_MAX)?;
             let Some(header) = Header::read(octets) else { break };
-            match record::read(key, octets) {
+            match record::read(checks, octets) {
                 Some(whole) => {
                     let octets = record::record_octets(whole.packet.len()) as u64;
                     found(offset, whole);

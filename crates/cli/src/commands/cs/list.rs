@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use namely_store::tier::{self, TierError};
 use namely_wire::Name;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::router::connect;
 /// List what the content store has below a prefix, in memory or on disk.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely cs list /lab/data\n  namely cs list /lab/data --disk --count\n\nIt is for root and the router's user. The router tells what it has in memory a part at a time; what is on its disk is read from the folder's files here, all of them, without the router: what it has not put on the disk yet may be missing."
+    after_help = "Examples:\n  namely cs list /lab/data\n  namely cs list /lab/data --disk --count\n\nA line has octets, for how many seconds it is fresh (-: for ever), and the name.\n\nIt is for root and the router's user. The router tells what it has in memory a part at a time; what is on its disk is read from the folder's files, or the device, here, all of it, without the router: what it has not put on the disk yet may be missing."
 )]
 pub struct List {
     /// The name prefix.
@@ -84,7 +84,10 @@ impl List {
             Failure::new(Exit::NotFound, "the content store has no disk")
                 .hint("start the router with --cs-disk DIR, or `folder` under [cs.disk]")
         })?;
-        let bar = ctx.out.shows_progress().then(|| ProgressBar::new(1));
+        let bar = ctx.out.shows_progress().then(|| {
+            let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {bytes} of {total_bytes} read");
+            ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
         let now_ms = namely_host::clock::unix_ms();
         let mut found = |listed: tier::Listed<'_>| {
             let fresh = (listed.expires_ms != 0).then(|| listed.expires_ms.saturating_sub(now_ms));
@@ -97,6 +100,9 @@ impl List {
             }
         };
         let listed = tier::list(Path::new(&disk.folder), self.prefix.as_name(), &mut found, &mut read);
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
         listed.map_err(|error| match error {
             TierError::ReadOnly(path) => Failure::failed(format!("{} may not be read", path.display()))
                 .hint("be root, or the router's user"),

@@ -83,8 +83,9 @@ impl Warm {
         ctx.out.answer(
             || {
                 let octets = octets_text(got.octets);
+                let directories = if got.directories == 1 { "directory" } else { "directories" };
                 format!(
-                    "{}: {} ({octets}) in {} directories",
+                    "{}: {} ({octets}) in {} {directories}",
                     self.name,
                     files_text(got.files),
                     got.directories
