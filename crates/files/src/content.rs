@@ -4,6 +4,7 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use namely_wire::ByteRange;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, preadv};
 
@@ -13,12 +14,14 @@ use crate::pack::Pack;
 /// The content of one version of an object.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A file. It must stay as it was when it was opened.
+    /// A file, or a range of it. It must stay as it was when it was opened.
     File {
         /// The file.
         fd: OwnedFd,
         /// What tells whether it is still the same.
         mark: Mark,
+        /// Where the content begins in it, and its octets.
+        range: (u64, u64),
     },
     /// Octets.
     Memory(Vec<u8>),
@@ -74,13 +77,20 @@ pub(crate) enum ReadError {
 impl Content {
     /// A file as it is now.
     pub(crate) fn file(fd: OwnedFd, stat: &Stat) -> Self {
-        Content::File { fd, mark: Mark::of(stat) }
+        let mark = Mark::of(stat);
+        Content::File { fd, mark, range: (0, mark.size()) }
+    }
+
+    /// A range of a file as it is now; none if the file ends before it.
+    pub(crate) fn range(fd: OwnedFd, stat: &Stat, range: ByteRange) -> Option<Self> {
+        let mark = Mark::of(stat);
+        Some(Content::File { fd, mark, range: range.within(mark.size())? })
     }
 
     /// Octets in all.
     pub(crate) fn octets(&self) -> u64 {
         match self {
-            Content::File { mark, .. } => mark.size(),
+            Content::File { range: (_, octets), .. } => *octets,
             Content::Memory(octets) => octets.len() as u64,
             Content::Index(index) => index.octets.len() as u64,
             Content::Pack(pack) => pack.octets(),
@@ -102,8 +112,11 @@ impl Content {
             Content::Memory(content) => copy(content, offset, parts),
             Content::Index(index) => copy(&index.octets, offset, parts),
             Content::Pack(pack) => pack.read_into(offset, parts),
-            Content::File { fd, mark } => {
-                read_file(fd, offset, parts)?;
+            Content::File { fd, mark, range: (start, octets) } => {
+                let wanted: usize = parts.iter().map(|part| part.len()).sum();
+                let end = offset.checked_add(wanted as u64).filter(|end| end <= octets);
+                end.ok_or(ReadError::Changed)?;
+                read_file(fd, start + offset, parts)?;
                 // Looked at after reading: a file that changed before or meanwhile shows it now.
                 if Mark::of(&fstat(fd).map_err(ReadError::System)?) == *mark {
                     Ok(())
@@ -119,7 +132,7 @@ impl Content {
         match self {
             // What was sent of a pack stays what it was.
             Content::Memory(_) | Content::Index(_) | Content::Pack(_) => true,
-            Content::File { fd, mark } => fstat(fd).is_ok_and(|stat| Mark::of(&stat) == *mark),
+            Content::File { fd, mark, .. } => fstat(fd).is_ok_and(|stat| Mark::of(&stat) == *mark),
         }
     }
 }
@@ -182,6 +195,27 @@ mod tests {
         file.write_all_at(b"x", 5).unwrap();
         assert!(!content.is_unchanged());
         assert_eq!(content.read(2, 3, &mut Vec::new()), Err(ReadError::Changed));
+    }
+
+    #[test]
+    fn a_range_of_a_file_is_read_and_nothing_around_it() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let of = |range: &str| {
+            let fd: OwnedFd = file.try_clone().unwrap().into();
+            let stat = fstat(&fd).unwrap();
+            Content::range(fd, &stat, range.parse().unwrap())
+        };
+        let content = of("2-5").unwrap();
+        let mut out = Vec::new();
+        content.read(1, 3, &mut out).unwrap();
+        assert_eq!((content.octets(), &out[..]), (4, &b"345"[..]));
+        assert_eq!(content.read(1, 4, &mut out), Err(ReadError::Changed));
+        assert_eq!(content.read(u64::MAX, 1, &mut out), Err(ReadError::Changed));
+        assert_eq!(of("8-100").unwrap().octets(), 2);
+        assert!(of("10-").is_none());
+        file.write_all_at(b"x", 9).unwrap();
+        assert!(!content.is_unchanged(), "the whole file has another version");
     }
 
     #[test]

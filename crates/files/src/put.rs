@@ -172,7 +172,7 @@ impl Put {
         outbox: &mut Outbox,
     ) -> Result<(), Unavailable> {
         match request {
-            Request::Discovery { facet: Facet::Plain, path } if path.is_empty() => {
+            Request::Discovery { facet: Facet::Plain, path, .. } if path.is_empty() => {
                 outbox.send(headers, &self.metadata);
                 self.counters.metadata += 1;
                 Ok(())

@@ -39,6 +39,7 @@ extern crate alloc;
 
 mod amended;
 mod announcement;
+mod byte_range;
 mod certificate;
 mod data;
 pub mod dissect;
@@ -46,6 +47,7 @@ mod error;
 mod face_uri;
 mod fields;
 mod interest;
+pub mod lfn;
 mod lp;
 pub mod mgmt;
 mod name;
@@ -59,6 +61,7 @@ mod validity;
 
 pub use amended::AmendedInterest;
 pub use announcement::{Announcement, AnnouncementView};
+pub use byte_range::{ByteRange, ByteRangeError, RANGE_COMPONENT};
 pub use certificate::{
     CertificateName, CertificateView, SafeBagView, build_certificate, encode_safe_bag, key_name,
     key_name_of_locator,

@@ -9,8 +9,8 @@ use clap::Args;
 use namely_files::get::{CLOCK_SKEW_MAX, check_age, find_file};
 use namely_files::{GetError, GetOptions, get_object, get_to_writer};
 use namely_security::validity::UtcTime;
-use namely_wire::Name;
 use namely_wire::types::GENERIC_COMPONENT;
+use namely_wire::{ByteRange, Name};
 use serde_json::json;
 
 use super::Context;
@@ -26,7 +26,7 @@ const OLD_S: u64 = 3600;
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive copy\n  namely get /lab/data --recursive copy --delete --dry-run\n  namely get /lab/data/run7.root -o - | sha256sum"
+    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive copy\n  namely get /lab/data --recursive copy --delete --dry-run\n  namely get /lab/data/run7.root -o - | sha256sum\n  namely get /lab/data/run7.root --range 0-1023 -o head"
 )]
 pub struct Get {
     /// The name.
@@ -53,6 +53,10 @@ pub struct Get {
     /// With --recursive: fetch, write and remove nothing, and print what would be.
     #[arg(long, short = 'n', requires = "recursive")]
     dry_run: bool,
+    /// Only these octets of the file, from 0 on, as in 0-1023, or 1024- for all behind: they are
+    /// cut where the file is, and end with it.
+    #[arg(long, value_name = "FIRST-LAST", conflicts_with = "recursive")]
+    range: Option<ByteRange>,
     /// Go on with what an earlier, interrupted get left.
     #[arg(long)]
     resume: bool,
@@ -79,7 +83,8 @@ impl Get {
         if self.recursive {
             return self.tree(ctx, &consumer, watch);
         }
-        let mut object = find_file(&consumer, &self.name).map_err(get_failure)?;
+        let name = self.object_name()?;
+        let mut object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
         say_age(ctx, object.as_of_ns);
         let mut see = |progress: &_| watch.see("", progress);
         if self.place() == Some(Path::new("-")) {
@@ -94,7 +99,7 @@ impl Get {
         let mut got = get_object(&consumer, &object, &target, options, &mut see);
         if let Err(error @ GetError::Changed { .. }) = &got {
             watch.remark(ctx.out, format!("{error}; fetching that"));
-            object = find_file(&consumer, &self.name).map_err(get_failure)?;
+            object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
             got = get_object(&consumer, &object, &target, options, &mut see);
         }
         let got = got.map_err(get_failure)?;
@@ -135,6 +140,28 @@ impl Get {
         }
     }
 
+    /// The name of the file, or of the range of it.
+    fn object_name(&self) -> Result<Name, Failure> {
+        let Some(range) = self.range else { return Ok(self.name.clone()) };
+        if self.name.components().any(|component| component.typ != GENERIC_COMPONENT) {
+            return Err(Failure::failed(format!("{} is no name of a file with ranges", self.name))
+                .hint("name the file without version: the range is cut from the newest"));
+        }
+        Ok(range.name_of(self.name.as_name()))
+    }
+
+    fn not_found(&self, error: GetError) -> Failure {
+        let failure = get_failure(error);
+        match self.range {
+            Some(range) if failure.exit == Exit::NotFound => failure.hint(format!(
+                "the file may end before octet {}, or its producer cuts no ranges: `namely get {}` has all of it",
+                range.first(),
+                self.name
+            )),
+            _ => failure,
+        }
+    }
+
     fn place(&self) -> Option<&Path> {
         self.path.as_deref().or(self.output.as_deref())
     }
@@ -160,7 +187,10 @@ impl Get {
         let last = self.name.components().filter(|c| c.typ == GENERIC_COMPONENT).last();
         let text = last.and_then(|c| std::str::from_utf8(c.value).ok());
         match text.filter(|t| !t.is_empty() && *t != "." && *t != ".." && !t.contains(['/', '\0'])) {
-            Some(text) => Ok(PathBuf::from(text)),
+            Some(text) => Ok(match self.range {
+                Some(range) => PathBuf::from(format!("{text}.{range}")),
+                None => PathBuf::from(text),
+            }),
             None => Err(Failure::new(Exit::Failed, format!("{} does not end in a file name", self.name))
                 .hint("say where to put it with -o PATH")),
         }

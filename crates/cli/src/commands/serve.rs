@@ -108,6 +108,7 @@ impl Serve {
                     "prefix": self.prefix.to_string(), "interests": c.interests, "segments": c.segments,
                     "octets": c.octets, "manifests": c.manifests, "metadata": c.metadata,
                     "not_found": c.not_found, "gone": c.gone, "refused_paths": c.refused_paths,
+                    "refused_ranges": c.refused_ranges,
                     "read_errors": c.read_errors,
                 })
             },

@@ -24,7 +24,8 @@ use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, S
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{INDEX_FORMAT_1, LISTING_COMPONENT, Metadata, metadata_name};
 use namely_wire::{
-    ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX,
+    ByteRange, ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef,
+    PACKET_OCTETS_MAX,
 };
 
 use self::indexes::Indexes;
@@ -92,12 +93,15 @@ pub struct ServeCounters {
     pub not_found: u64,
     /// Refused by a Nack: the version that was asked for is gone, or never was.
     pub gone: u64,
-    /// Refused by a Nack: a segment or manifest past the last.
+    /// Refused by a Nack: a segment or manifest past the last. Or answered with "no such object": a
+    /// byte range that begins behind the file's end.
     pub past_end: u64,
     /// Unanswered: the name is none of this protocol.
     pub unknown: u64,
     /// Refused by a Nack or answered with "no such object": the path leads out, or is no path.
     pub refused_paths: u64,
+    /// Refused by a Nack or answered with "no such object": a byte range that is none.
+    pub refused_ranges: u64,
     /// Unanswered: the system could not read the file.
     pub read_errors: u64,
     /// Unanswered: name and content do not fit a packet.
@@ -138,6 +142,8 @@ enum Refusal {
     Absent,
     /// The path is none, or leads out.
     BadPath,
+    /// What should be a byte range is none, or not written as one is.
+    BadRange,
     /// It is another version.
     Gone,
     /// The system does not read it.
@@ -150,7 +156,7 @@ impl Refusal {
     /// Returns true if it would be the same if it were asked again.
     fn is_final(&self) -> bool {
         match self {
-            Refusal::Absent | Refusal::BadPath | Refusal::Gone => true,
+            Refusal::Absent | Refusal::BadPath | Refusal::BadRange | Refusal::Gone => true,
             Refusal::Unavailable(unavailable) => {
                 matches!(unavailable, Unavailable::PastEnd | Unavailable::Content(ReadError::Changed))
             }
@@ -253,7 +259,7 @@ impl FileServer {
         if !self.objects.contains_key(object.as_bytes()) {
             match request.facet() {
                 Facet::Index | Facet::Pack => self.publish_of_index(request, *version)?,
-                Facet::Plain | Facet::Listing => {
+                Facet::Plain | Facet::Listing | Facet::Range => {
                     let opened = self.root.find(request.path())?;
                     if Mark::of(&opened.stat).mtime_ns != *version {
                         return Err(Refusal::Gone);
@@ -313,6 +319,12 @@ impl FileServer {
                 Content::Memory(listing.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?)
             }
             (Facet::Plain, false) => Content::file(opened.fd, &opened.stat),
+            (Facet::Range, false) => {
+                let range = request.range().map(ByteRange::from_component);
+                let range = range.and_then(Result::ok).ok_or(Refusal::BadRange)?;
+                Content::range(opened.fd, &opened.stat, range)
+                    .ok_or(Refusal::Unavailable(Unavailable::PastEnd))?
+            }
             (Facet::Index, true) => {
                 let found = self.indexes.find_or_build(&self.root, request.path_name(), &opened)?;
                 let version = found.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?;
@@ -338,6 +350,9 @@ impl FileServer {
         let mut name = self.prefix.join_name(request.path_name());
         if let Some(component) = request.facet().component() {
             name.push(component);
+        }
+        if let Some(range) = request.range() {
+            name.push(range);
         }
         name
     }
@@ -428,6 +443,7 @@ impl FileServer {
         let counter = match refusal {
             Refusal::Absent | Refusal::Gone => &mut self.counters.gone,
             Refusal::BadPath => &mut self.counters.refused_paths,
+            Refusal::BadRange => &mut self.counters.refused_ranges,
             Refusal::Unreadable(_) => &mut self.counters.read_errors,
             Refusal::Unavailable(unavailable) => return self.counters.count(unavailable),
         };

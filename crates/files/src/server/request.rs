@@ -2,7 +2,7 @@
 
 use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT};
 use namely_wire::tree_index::{INDEX_COMPONENT, PACK_COMPONENT};
-use namely_wire::{Component, InterestView, NameRef, types};
+use namely_wire::{Component, InterestView, NameRef, RANGE_COMPONENT, types};
 
 use crate::published::is_manifest_keyword;
 
@@ -17,6 +17,8 @@ pub(crate) enum Facet {
     Index,
     /// The small files that an index lists.
     Pack,
+    /// A byte range of a file: see [`Request::range`].
+    Range,
 }
 
 impl Facet {
@@ -27,6 +29,7 @@ impl Facet {
             Facet::Listing => Some(LISTING_COMPONENT),
             Facet::Index => Some(INDEX_COMPONENT),
             Facet::Pack => Some(PACK_COMPONENT),
+            Facet::Range => Some(RANGE_COMPONENT),
         }
     }
 }
@@ -34,12 +37,15 @@ impl Facet {
 /// What an Interest asks for, below the server's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request<'a> {
-    /// `<path>/32=metadata`, or `<path>/32=ls/32=metadata` or `<path>/32=index/32=metadata`.
+    /// `<path>/32=metadata`, or the same with `32=ls`, `32=index` or `32=range` and a range
+    /// between.
     Discovery {
         /// The path's components.
         path: NameRef<'a>,
         /// What of it.
         facet: Facet,
+        /// The component behind [`Facet::Range`].
+        range: Option<Component<'a>>,
     },
     /// A packet of a version of a file, or of a directory's listing, index or pack.
     Packet {
@@ -47,6 +53,8 @@ pub(crate) enum Request<'a> {
         path: NameRef<'a>,
         /// What of it.
         facet: Facet,
+        /// The component behind [`Facet::Range`].
+        range: Option<Component<'a>>,
         /// The versioned name, prefix included.
         object: NameRef<'a>,
         /// The version.
@@ -81,28 +89,31 @@ impl<'a> Request<'a> {
         let depth = rest().take_while(|component| component.typ == types::GENERIC_COMPONENT).count();
         let path = below_prefix(name.prefix(below + depth), prefix)?;
         let mut tail = rest().skip(depth).peekable();
-        let facets = [Facet::Listing, Facet::Index, Facet::Pack];
+        let facets = [Facet::Listing, Facet::Index, Facet::Pack, Facet::Range];
         let meant = facets.into_iter().find(|facet| tail.peek().copied() == facet.component());
         let facet = meant.unwrap_or(Facet::Plain);
         if meant.is_some() {
             tail.next();
         }
+        // Whatever it says: what is no range is not there.
+        let range = if facet == Facet::Range { Some(tail.next()?) } else { None };
         let Some(first) = tail.next() else {
             // Whoever asks for anything below the name learns what there is.
             let discovers = meant.is_none() && interest.can_be_prefix;
-            return discovers.then_some(Request::Discovery { path, facet });
+            return discovers.then_some(Request::Discovery { path, facet, range });
         };
         if first == METADATA_COMPONENT {
             // The answer's name is longer: without CanBePrefix it would answer nothing.
             let discovers = tail.next().is_none() && interest.can_be_prefix && facet != Facet::Pack;
-            return discovers.then_some(Request::Discovery { path, facet });
+            return discovers.then_some(Request::Discovery { path, facet, range });
         }
         let version = first.version()?;
-        let object = name.prefix(below + depth + usize::from(meant.is_some()) + 1);
+        let before = usize::from(meant.is_some()) + usize::from(range.is_some());
+        let object = name.prefix(below + depth + before + 1);
         let under_manifest = tail.next_if(is_manifest_keyword).is_some();
         let number = tail.next()?.segment()?;
         let part = if under_manifest { Part::Manifest(number) } else { Part::Segment(number) };
-        tail.next().is_none().then_some(Request::Packet { path, facet, object, version, part })
+        tail.next().is_none().then_some(Request::Packet { path, facet, range, object, version, part })
     }
 
     /// The path's components.
@@ -114,6 +125,12 @@ impl<'a> Request<'a> {
     /// The path's components, one by one.
     pub(crate) fn path(&self) -> impl Iterator<Item = Component<'a>> + use<'a> {
         self.path_name().components()
+    }
+
+    /// The component that says which range of a file is meant, if one is; it may be none.
+    pub(crate) fn range(&self) -> Option<Component<'a>> {
+        let (Request::Discovery { range, .. } | Request::Packet { range, .. }) = self;
+        *range
     }
 
     /// What of it is meant.
@@ -168,6 +185,11 @@ mod tests {
             parsed("/p/q/d/32=pack/v=7/32=manifest/seg=0"),
             of(Facet::Pack, Some((7, Part::Manifest(0))))
         );
+        let range = |packet| Some(("/a/b".to_owned(), Facet::Range, packet));
+        assert_eq!(parsed("/p/q/a/b/32=range/0-99/32=metadata"), range(None));
+        assert_eq!(parsed("/p/q/a/b/32=range/no/32=metadata"), range(None));
+        assert_eq!(parsed("/p/q/a/b/32=range/5-/v=7/seg=3"), range(Some((7, Part::Segment(3)))));
+        assert_eq!(parsed("/p/q/a/b/32=range/5-/v=7/32=manifest/seg=0"), range(Some((7, Part::Manifest(0)))));
         assert_eq!(parsed("/p/q/a/b"), file(None));
         assert_eq!(parsed("/p/q"), Some(("/".to_owned(), Facet::Plain, None)));
         assert_eq!(parsed("/p/q/32=metadata"), Some(("/".to_owned(), Facet::Plain, None)));
@@ -180,6 +202,11 @@ mod tests {
             "/p/x/a/32=metadata",
             "/p/q/a/32=metadata/v=1/seg=0",
             "/p/q/a/32=ls",
+            "/p/q/a/32=range",
+            "/p/q/a/32=range/0-1",
+            "/p/q/a/32=range/0-1/32=range/0-1/32=metadata",
+            "/p/q/a/32=ls/32=range/0-1/32=metadata",
+            "/p/q/a/32=range/0-1/2-3/v=7/seg=0",
             "/p/q/a/32=pack/32=metadata",
             "/p/q/a/32=other/v=1/seg=0",
             "/p/q/a/v=7",
