@@ -150,6 +150,9 @@ pub enum Command {
     /// Work out what a router with a content store can take, or lose
     #[command(subcommand)]
     Model(model::Model),
+    /// Check and make catalogues of blocks and files, and names of CMS
+    #[command(subcommand)]
+    Catalogue(catalogue::Cat),
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,

@@ -1,6 +1,7 @@
 //! One module per command: its arguments and what it does.
 
 pub mod bind;
+pub mod catalogue;
 pub mod cert;
 pub mod channel;
 pub mod complete;
@@ -83,6 +84,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Dissect(c) => c.run(&ctx),
         Command::Testbed(c) => c.run(&ctx),
         Command::Model(c) => c.run(&ctx),
+        Command::Catalogue(c) => c.run(&ctx),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             out.answer(|| format!("namely {version}"), || serde_json::json!({"version": version}));

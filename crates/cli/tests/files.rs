@@ -502,3 +502,46 @@ fn a_neighbour_that_is_silent_is_named() {
     let quiet = home.run(["get", "/far/file", "-o", "file", "--quiet"]);
     assert!(!quiet.stderr.contains("face show"), "{quiet:?}");
 }
+
+/// VI-01, VI-02: a file of CMS by the name that its logical name and a site's have, and a part of
+/// it.
+#[test]
+fn a_file_of_cms_is_fetched_by_its_name_and_a_range_of_it_is_cut_at_the_source() {
+    let mut home = Home::with_router();
+    let lfn = "/store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/C47DBE62.root";
+    let path = home.path("data").join(&lfn[1..]);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write_file(&path, 100_000, 3);
+    home.serve("/cms", ["serve", "data", "--prefix", "/cms"]);
+    let pfn = format!("root://site.example//eos/cms{lfn}");
+    let told = home.json(["catalogue", "name", &pfn, "--site", "root://site.example//eos/cms"]);
+    assert_eq!(told[0]["dataset"], "/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD");
+    let name = told[0]["name"].as_str().unwrap();
+    home.ok(["get", name]);
+    same(&path, &home.path("C47DBE62.root"));
+
+    let whole = fs::read(&path).unwrap();
+    let got = &home.json(["get", name, "--range", "1000-50999"])[0];
+    assert_eq!(got["octets"].as_u64(), Some(50_000));
+    assert!(got["verified"].as_str().unwrap().contains("/cms/KEY/"), "{got}");
+    assert!(fs::read(home.path("C47DBE62.root.1000-50999")).unwrap() == whole[1000..51_000]);
+    home.ok(["get", name, "--range", "99990-", "-o", "tail"]);
+    assert!(fs::read(home.path("tail")).unwrap() == whole[99_990..]);
+    home.ok(["get", name, "--range", "0-999999", "-o", "cut"]);
+    assert!(fs::read(home.path("cut")).unwrap() == whole, "it ends with the file");
+
+    let said = home.fails(4, ["get", name, "--range", "100000-", "-o", "none"]);
+    assert!(said.contains("the file may end before octet 100000"), "{said}");
+    assert!(!home.path("none").exists());
+    for (range, why) in [
+        ("5-4", "the last octet comes before the first"),
+        ("007-9", "without leading zeros"),
+        ("18446744073709551616-", "below 2^64"),
+        ("all", "write FIRST-LAST"),
+    ] {
+        let said = home.fails(2, ["get", name, "--range", range]);
+        assert!(said.contains(why), "{range}: {said}");
+    }
+    let directory = home.fails(4, ["get", "/cms/store/data", "--range", "0-9", "-o", "none"]);
+    assert!(directory.contains("there is no"), "{directory}");
+}

@@ -255,3 +255,35 @@ fn a_key_gives_itself_a_newer_certificate() {
     assert_eq!((&second["key"], &second["self_signed"]), (&first["key"], &true.into()), "{second}");
     assert!(second["not_after_s"].as_u64() > first["not_after_s"].as_u64(), "{first} {second}");
 }
+
+#[test]
+fn a_catalogue_is_made_of_what_dbs_and_rucio_tell_checked_and_looked_up() {
+    let home = Home::new();
+    let file = "/store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/C47DBE62.root";
+    let block = "/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD#13f6ce2c";
+    let dbs = serde_json::json!([{"logical_file_name": file, "block_name": block, "file_size": 4_000_000_000_u64,
+        "adler32": "a0ff17"}]);
+    fs::write(home.path("dbs.json"), dbs.to_string()).unwrap();
+    let rucio =
+        serde_json::json!({"scope": "cms", "name": file, "bytes": 4_000_000_000_u64, "adler32": "00a0ff17"});
+    fs::write(home.path("rucio.json"), rucio.to_string()).unwrap();
+    let made = home.json(["catalogue", "import", "dbs", "dbs.json", "-o", "a.tsv", "--number", "7"]);
+    assert_eq!((made[0]["blocks"].as_u64(), made[0]["files"].as_u64()), (Some(1), Some(1)));
+    home.ok(["catalogue", "import", "rucio", "rucio.json", "--block", block, "-o", "b.tsv", "--number", "7"]);
+    let text = fs::read_to_string(home.path("a.tsv")).unwrap();
+    assert_eq!(text, format!("catalogue\t7\n{block}\t4000000000\n\t{file}\t4000000000\t00a0ff17\n"));
+    assert_eq!(fs::read_to_string(home.path("b.tsv")).unwrap(), text);
+    assert!(home.ok(["catalogue", "check", "a.tsv"]).contains("version 7, 1 blocks, 1 files, 3.7 GiB"));
+    let told = home.ok(["catalogue", "name", file, "--below", "/ndnc/xrootd", "--catalogue", "a.tsv"]);
+    for what in [format!("/ndnc/xrootd{file}\n"), format!("block    {block}")] {
+        assert!(told.contains(&what), "{told}");
+    }
+    assert!(home.fails(1, ["catalogue", "name", "/store/user/x.root"]).contains("no dataset follows"));
+    // What is wrong is told by file and line, and what was there stays.
+    let without = home.fails(1, ["catalogue", "import", "rucio", "rucio.json", "-o", "a.tsv"]);
+    assert!(without.contains("rucio.json, record 1: ") && without.contains("say its block"), "{without}");
+    assert_eq!(fs::read_to_string(home.path("a.tsv")).unwrap(), text);
+    fs::write(home.path("c.tsv"), text.replace("\t4000000000\t00", "\t0\t00")).unwrap();
+    let wrong = home.fails(1, ["catalogue", "check", "c.tsv"]);
+    assert!(wrong.contains("c.tsv:3: `0` is no size: write a decimal number of octets"), "{wrong}");
+}

@@ -7,6 +7,7 @@
 //! that limits hold, that forgeries fail. One keeps state from packet to packet: `forwarder`.
 #![forbid(unsafe_code)]
 
+mod cms;
 mod config;
 mod dissection;
 mod forwarder;
@@ -46,6 +47,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "config", run: config::config },
     Target { name: "memif_messages", run: memif::messages },
     Target { name: "memif_rings", run: memif::rings },
+    Target { name: "byte_range", run: cms::byte_range },
+    Target { name: "catalogue", run: cms::catalogue },
 ];
 
 /// Runs the target called `name` on one input.

@@ -37,7 +37,7 @@ pub(crate) type Group = Vec<(&'static str, Vec<u8>)>;
 
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {
-    let groups: [(&str, Group); 16] = [
+    let groups: [(&str, Group); 18] = [
         ("interest", interests()),
         ("data", datas()),
         ("lp", link_packets()),
@@ -54,6 +54,8 @@ pub fn seeds() -> Vec<Seed> {
         ("config", configurations()),
         ("memif_messages", crate::memif::message_seeds()),
         ("memif_rings", crate::memif::ring_seeds()),
+        ("byte_range", crate::cms::range_seeds()),
+        ("catalogue", crate::cms::catalogue_seeds()),
     ];
     let seed = |target, (name, octets)| Seed { target, name, octets };
     groups.into_iter().flat_map(|(target, group)| group.into_iter().map(move |s| seed(target, s))).collect()
