@@ -118,7 +118,21 @@ static int nnet_bind(struct socket *sock, struct sockaddr *address, int len)
 	return err ? err : bind_prefix(sock->sk, name, name_len);
 }
 
-/* NNET_PREFIX and NNET_OPEN. */
+static int unbind_prefix(struct sock *sk, const u8 *name, u32 len)
+{
+	struct nn_call call = { .op = NN_UNBIND, .name = name, .name_len = len };
+	s64 err = -ENOENT;
+
+	lock_sock(sk);
+	if (nnet_sk(sk)->face) {
+		call.face = nnet_sk(sk)->face->id;
+		err = nnet_ask(nnet_of(sock_net(sk)), &call);
+	}
+	release_sock(sk);
+	return err < 0 ? err : 0;
+}
+
+/* NNET_PREFIX, NNET_UNBIND and NNET_OPEN. */
 static int set_name(struct sock *sk, int name, sockptr_t value, unsigned int len)
 {
 	u8 *octets;
@@ -131,6 +145,8 @@ static int set_name(struct sock *sk, int name, sockptr_t value, unsigned int len
 		return PTR_ERR(octets);
 	if (name == NNET_PREFIX) {
 		err = bind_prefix(sk, len ? octets : NULL, len);
+	} else if (name == NNET_UNBIND) {
+		err = unbind_prefix(sk, len ? octets : NULL, len);
 	} else {
 		lock_sock(sk);
 		err = nnet_seq_open(sk, len ? octets : NULL, len);
@@ -162,7 +178,7 @@ static int nnet_setsockopt(struct socket *sock, int level, int name, sockptr_t v
 
 	if (level != SOL_NNET)
 		return -ENOPROTOOPT;
-	if (name == NNET_PREFIX || (name == NNET_OPEN && is_seq))
+	if (name == NNET_PREFIX || name == (is_seq ? NNET_OPEN : NNET_UNBIND))
 		return set_name(sock->sk, name, value, len);
 	if ((name == NNET_INFO && sock->type != SOCK_RAW) || (name == NNET_SEGMENT_OCTETS && is_seq))
 		return set_number(sock->sk, name, value, len);
@@ -395,7 +411,7 @@ static int nnet_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct sk_buff *skb;
 	int err;
 
-	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_COMPAT))
+	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_BATCH | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
 	if (msg->msg_namelen)
 		return -EISCONN;

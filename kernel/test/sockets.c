@@ -44,6 +44,55 @@ TEST(a_prefix_that_overlaps_a_bound_one_is_refused_until_its_socket_is_closed)
 	CHECK(list_count(NNET_CMD_BINDING_GET) == 3, "three bindings");
 }
 
+TEST(a_prefix_that_its_socket_unbinds_is_free_and_the_others_stay)
+{
+	struct octets name = name_of("/one");
+	int first, second;
+
+	net_new();
+	first = socket_new();
+	second = socket_new();
+	CHECK(setsockopt(first, SOL_NNET, NNET_UNBIND, name.at, name.len) && errno == ENOENT, "no face yet");
+	CHECK(!route_add("/", NNET_FACE_LOCAL), "a route");
+	CHECK(!socket_bind(first, "/one") && !socket_bind(first, "/two"), "two prefixes");
+	CHECK(setsockopt(second, SOL_NNET, NNET_UNBIND, name.at, name.len) && errno == ENOENT, "not its own");
+	CHECK(setsockopt(first, SOL_NNET, NNET_UNBIND, name.at, 2) && errno == EINVAL, "half a name");
+	CHECK(!setsockopt(first, SOL_NNET, NNET_UNBIND, name.at, name.len), "unbound");
+	CHECK(setsockopt(first, SOL_NNET, NNET_UNBIND, name.at, name.len) && errno == ENOENT, "once");
+	CHECK(is_asked(first, "/two/x"), "the other one stays");
+	CHECK(!is_asked(first, "/one/x"), "and nothing comes to this one");
+	CHECK(!socket_bind(second, "/one"), "which is another's now");
+	CHECK(is_asked(second, "/one/y"), "who is asked");
+}
+
+TEST(several_packets_leave_by_one_call)
+{
+	enum { PACKETS = 5 };
+	struct octets interests[PACKETS], got;
+	struct iovec slices[PACKETS];
+	struct mmsghdr messages[PACKETS] = { 0 };
+	int consumer, producer;
+
+	net_new();
+	consumer = socket_new();
+	producer = socket_new();
+	CHECK(!route_add("/", NNET_FACE_LOCAL) && !socket_bind(producer, "/app"), "a producer");
+	for (int i = 0; i < PACKETS; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "/app/%d", i);
+		interests[i] = interest_for(name);
+		slices[i] = (struct iovec){ interests[i].at, interests[i].len };
+		messages[i].msg_hdr.msg_iov = &slices[i];
+		messages[i].msg_hdr.msg_iovlen = 1;
+	}
+	CHECK(sendmmsg(consumer, messages, PACKETS, MSG_DONTWAIT | MSG_NOSIGNAL) == PACKETS, "all of them");
+	for (int i = 0; i < PACKETS; i++) {
+		got = packet_receive(producer);
+		CHECK(is_same(&got, &interests[i]), "packet %d", i);
+	}
+}
+
 TEST(a_bind_without_a_route_succeeds_and_gets_interests_once_there_is_one)
 {
 	int fd;

@@ -81,6 +81,7 @@ mod op {
     pub(super) const LINK_MTU: u32 = 21;
     pub(super) const CS_SHRINK: u32 = 22;
     pub(super) const WHOLE_NAME: u32 = 23;
+    pub(super) const UNBIND: u32 = 24;
     pub(super) const SAID: u32 = 40;
     pub(super) const INTEREST: u32 = 41;
     pub(super) const DATA: u32 = 42;
@@ -146,6 +147,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
         op::ROUTE_ADD => instance.route_add(name(call)?, face, call.value),
         op::ROUTE_REMOVE => instance.route_remove(name(call)?, face),
         op::BIND => instance.bind(face, name(call)?),
+        op::UNBIND => instance.unbind(face, name(call)?),
         op::STRATEGY_SET => instance.strategy_set(name(call)?, more(call)?),
         op::STRATEGY_UNSET => instance.strategy_unset(name(call)?),
         op::CS_LIMIT => instance.cs_limit(call.value),

@@ -34,6 +34,7 @@ struct sockaddr_nnet {
 #define SOL_NNET 290
 #define NNET_PREFIX 1	/* setsockopt: bind to a prefix that does not fit an address; a name */
 #define NNET_FACE 2	/* getsockopt: the face of the socket, __u64; 0 before its first packet */
+#define NNET_UNBIND 16	/* setsockopt: undo the binding of a prefix; a name */
 
 /*
  * SOCK_DGRAM: a message is a name and a content. sendto a name with nothing is an Interest, with a
