@@ -37,8 +37,9 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// The router to use: unix:///path, memif:///path, tcp://host:port, udp://host:port or
-    /// ether://[address%interface]. Otherwise NDN_CLIENT_TRANSPORT, else the usual places.
+    /// The router to use: unix:///path, memif:///path, tcp://host:port, udp://host:port,
+    /// ether://[address%interface] or kernel://. Otherwise NDN_CLIENT_TRANSPORT, else the usual
+    /// places.
     #[arg(long, global = true, env = "NAMELY_ROUTER", value_name = "URI", help_heading = "Global options")]
     pub router: Option<String>,
     /// Users (names or numbers, with commas between them) whose routers on this machine are trusted
@@ -136,6 +137,9 @@ pub enum Command {
     /// Show, configure and erase the content store
     #[command(subcommand)]
     Cs(cs::Cs),
+    /// Load, show and configure the forwarder in the kernel
+    #[command(subcommand)]
+    Kernel(kernel::Kernel),
     /// Manage your keys
     #[command(subcommand)]
     Key(key::Key),

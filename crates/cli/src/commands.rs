@@ -11,6 +11,7 @@ pub mod dissect;
 pub mod face;
 pub mod generate;
 pub mod get;
+pub mod kernel;
 pub mod key;
 pub mod ls;
 pub mod model;
@@ -79,6 +80,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Bind(c) => c.run(&ctx),
         Command::Strategy(c) => c.run(&ctx),
         Command::Cs(c) => c.run(&ctx),
+        Command::Kernel(c) => c.run(&ctx),
         Command::Key(c) => c.run(&ctx),
         Command::Cert(c) => c.run(&ctx),
         Command::Dissect(c) => c.run(&ctx),

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use namely_client::{Client, ClientError, default_signer};
+use namely_nnet::Control;
 use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reach};
 use namely_wire::mgmt::status_code;
-use namely_wire::{NackReason, Name};
+use namely_wire::{FaceUri, NackReason, Name};
 
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
@@ -16,8 +17,35 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The management of the router that the options name.
 pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
-    let options = Options { reconnect: Duration::ZERO, signer: default_signer(), ..Options::default() };
-    Ok(Client::over(open(ctx, options)?))
+    let connection = open_once(ctx)?;
+    if *connection.uri() == FaceUri::Kernel {
+        return Err(Failure::new(
+            Exit::Refused,
+            "the kernel's forwarder does not speak the management protocol",
+        )
+        .hint("use `namely kernel`, or name another router with --router"));
+    }
+    Ok(Client::over(connection))
+}
+
+/// A connection to the router that the options name, for commands to it.
+fn open_once(ctx: &Context<'_>) -> Result<Connection, Failure> {
+    open(ctx, Options { reconnect: Duration::ZERO, signer: default_signer(), ..Options::default() })
+}
+
+/// The prefixes that the router's programs have registered or bound, and those that have routes.
+pub fn known_prefixes(ctx: &Context<'_>) -> Result<Vec<Name>, Failure> {
+    let connection = open_once(ctx)?;
+    if *connection.uri() == FaceUri::Kernel {
+        let mut kernel = Control::open()?;
+        let routes = kernel.routes()?.into_iter().map(|route| route.prefix);
+        return Ok(routes.chain(kernel.bindings()?.into_iter().map(|binding| binding.prefix)).collect());
+    }
+    let mut router = Client::over(connection);
+    let routes = router.rib()?.into_iter().map(|entry| entry.prefix);
+    // Other routers than namely's have no bindings.
+    let bound = router.bindings().unwrap_or_default().into_iter().map(|binding| binding.prefix);
+    Ok(routes.chain(bound).collect())
 }
 
 /// A connection to the router that the options name.
@@ -115,6 +143,9 @@ pub fn command_failure(error: CommandError) -> Failure {
             let hint = error.hint().map(Into::into);
             Failure { hint, ..Failure::new(Exit::Timeout, error.to_string()) }
         }
+        CommandError::NotBound(why) => {
+            Failure { hint: why.hint().map(Into::into), ..Failure::new(Exit::Refused, error.to_string()) }
+        }
         CommandError::Nack(_) => {
             let hint = error.hint().map(Into::into);
             Failure { hint, ..Failure::new(Exit::Refused, error.to_string()) }
@@ -136,11 +167,12 @@ pub fn explain_unbound(failure: Failure, connection: Connection, name: &Name) ->
 }
 
 /// Tells the person that nothing comes to a prefix yet.
-pub fn remark_on_reach(ctx: &Context<'_>, prefix: &Name, reach: Reach) {
+pub fn remark_on_reach(ctx: &Context<'_>, router: &FaceUri, prefix: &Name, reach: Reach) {
     if reach == Reach::NoRouteYet {
+        let command = if *router == FaceUri::Kernel { "namely kernel route" } else { "namely route" };
         ctx.out.remark(format!(
             "{prefix} is bound, but no route leads there: nothing is asked for before there is one; the router's \
-             operator makes it with `namely route add PREFIX local`, PREFIX being {prefix} or the beginning of it"
+             operator makes it with `{command} add PREFIX local`, PREFIX being {prefix} or the beginning of it"
         ));
     }
 }
@@ -154,7 +186,8 @@ pub fn why_hint(name: impl std::fmt::Display) -> String {
 pub fn nack_failure(what: &str, reason: NackReason) -> Failure {
     match reason {
         NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {what}")).hint(format!(
-            "`namely why {what}` tells what the router knows; add a route with `namely route add`"
+            "`namely why {what}` tells what the router knows; add a route with `namely route add`, to the kernel's \
+             forwarder with `namely kernel route add`"
         )),
         NackReason::Congestion => {
             Failure::new(Exit::Timeout, format!("the network is congested: routers refused {what}"))

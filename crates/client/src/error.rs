@@ -78,6 +78,7 @@ impl ClientError {
             ClientError::Command(CommandError::Nack(_)) | ClientError::Refused(_) => Errno::NETUNREACH,
             ClientError::Command(CommandError::NoAnswer) | ClientError::NoAnswer => Errno::TIMEDOUT,
             ClientError::NotForYou => Errno::ACCESS,
+            ClientError::Command(CommandError::NotBound(why)) => why.errno(),
             ClientError::NoSuchFace(_) => Errno::NOENT,
             ClientError::BadFaceUri { .. } | ClientError::BadStrategy(_) => Errno::INVAL,
             ClientError::Lookup { .. } => Errno::ADDRNOTAVAIL,

@@ -31,6 +31,8 @@ pub enum Need {
     Xdp,
     /// Something else of the kernel or of this machine's limits.
     Kernel,
+    /// A guest that has the forwarder in its kernel: `kernel/run --tools` boots one.
+    Guest,
     /// Python with python-ndn from the package index.
     Python,
     /// Node.js with NDNts from the npm registry.
@@ -57,7 +59,7 @@ pub enum Need {
 
 impl Need {
     /// Every one.
-    pub const ALL: [Need; 19] = [
+    pub const ALL: [Need; 20] = [
         Need::Root,
         Need::Namespaces,
         Need::Netem,
@@ -66,6 +68,7 @@ impl Need {
         Need::Systemd,
         Need::Xdp,
         Need::Kernel,
+        Need::Guest,
         Need::Python,
         Need::Node,
         Need::Go,

@@ -166,6 +166,7 @@ impl BindError {
             BindError::Register(CommandError::Refused(refused)) if refused.code == status_code::CONFLICT => {
                 errno::ADDRINUSE
             }
+            BindError::Register(CommandError::NotBound(why)) => why.errno().raw_os_error(),
             BindError::Register(_) => errno::ACCESS,
             BindError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
             BindError::TooManyProducers => errno::MFILE,

@@ -34,6 +34,8 @@ pub(crate) struct Surroundings {
     pub(crate) home: Option<PathBuf>,
     /// The usual places of Unix sockets, in the order to try.
     pub(crate) sockets: Vec<PathBuf>,
+    /// Whether the kernel has a forwarder.
+    pub(crate) has_kernel: bool,
 }
 
 impl Surroundings {
@@ -46,6 +48,7 @@ impl Surroundings {
             trust_router_of: text(TRUST_VARIABLE),
             home: text("HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
             sockets: crate::paths::client_sockets(),
+            has_kernel: namely_nnet::module::is_loaded(),
         }
     }
 }
@@ -77,7 +80,7 @@ impl fmt::Display for NamedBy {
 /// A router that a client may try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address: `unix`, `memif`, `tcp`, `udp`, or `ether` with a network interface.
+    /// Its address: `unix`, `memif`, `tcp`, `udp`, `kernel`, or `ether` with a network interface.
     pub uri: FaceUri,
     /// Where the address comes from.
     pub named_by: NamedBy,
@@ -113,7 +116,8 @@ impl fmt::Display for BadRouter {
                 f.write_str("name the network interface too, as in ether://[08:00:27:01:02:03%eth0]; groups are no routers")
             }
             None => f.write_str(
-                "use unix:///path, memif:///path, tcp://host:port, udp://host:port or ether://[address%interface]",
+                "use unix:///path, memif:///path, tcp://host:port, udp://host:port, ether://[address%interface] or \
+                 kernel://",
             ),
         }
     }
@@ -123,8 +127,9 @@ impl std::error::Error for BadRouter {}
 
 /// The routers to try, in order. A router that was named (by the `caller`, then `NAMELY_ROUTER`,
 /// then `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before
-/// the usual places, where shared memory goes before the Unix socket. `read` returns a file's text,
-/// if there is one.
+/// the usual places, where shared memory goes before the Unix socket, and the kernel's forwarder,
+/// if it is loaded, comes last: a router nearby may have routes that the kernel has not. `read`
+/// returns a file's text, if there is one.
 ///
 /// # Errors
 /// [`BadRouter`]: the first of these that names a router names none to which a client can connect.
@@ -149,15 +154,22 @@ pub(crate) fn candidates(
         ];
         found.extend(uris.into_iter().flatten().map(|uri| Candidate { uri, named_by: NamedBy::UsualPlace }));
     }
+    if surroundings.has_kernel {
+        found.push(Candidate { uri: FaceUri::Kernel, named_by: NamedBy::UsualPlace });
+    }
     Ok(found)
 }
 
 /// Parses `uri` as the address of a router.
 fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
     match uri.parse() {
-        Ok(uri @ (FaceUri::Unix(_) | FaceUri::Memif { .. } | FaceUri::Tcp(_) | FaceUri::Udp(_))) => {
-            Ok(Candidate { uri, named_by })
-        }
+        Ok(
+            uri @ (FaceUri::Unix(_)
+            | FaceUri::Memif { .. }
+            | FaceUri::Tcp(_)
+            | FaceUri::Udp(_)
+            | FaceUri::Kernel),
+        ) => Ok(Candidate { uri, named_by }),
         Ok(uri @ FaceUri::Station { .. }) if !is_group(&uri) => Ok(Candidate { uri, named_by }),
         Ok(_) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: None }),
         Err(reason) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: Some(reason) }),
@@ -234,6 +246,19 @@ mod tests {
             ]
         );
         assert_eq!(found[0].named_by, NamedBy::ClientConf("/home/u/.ndn/client.conf".into()));
+    }
+
+    #[test]
+    fn the_kernel_is_asked_when_nothing_nearer_is_and_where_it_is_named() {
+        let mut surroundings =
+            Surroundings { sockets: vec!["/run/a.sock".into()], ..Surroundings::default() };
+        let last = |surroundings: &Surroundings| {
+            uris(&candidates(None, surroundings, |_| None).unwrap()).pop().unwrap()
+        };
+        assert_eq!(last(&surroundings), "unix:///run/a.sock");
+        surroundings.has_kernel = true;
+        assert_eq!(last(&surroundings), "kernel://");
+        assert_eq!(uris(&candidates(Some("kernel://"), &surroundings, |_| None).unwrap()), ["kernel://"]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Res
             continue;
         }
         match connection.register_shared(&prefix, handler) {
-            Err(error @ CommandError::Refused(_)) => {
+            Err(error @ (CommandError::Refused(_) | CommandError::NotBound(_))) => {
                 tracing::warn!(%prefix, %error, "the router does not lead to a certificate");
             }
             other => drop(other?),

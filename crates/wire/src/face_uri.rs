@@ -57,6 +57,8 @@ pub enum FaceUri {
     Internal,
     /// `null://`: a face that drops everything.
     Null,
+    /// `kernel://`: the forwarder in the kernel, of the network namespace that one is in.
+    Kernel,
 }
 
 /// The address of an Ethernet station or group.
@@ -157,6 +159,7 @@ impl FaceUri {
             FaceUri::Fd(_) => "fd",
             FaceUri::Internal => "internal",
             FaceUri::Null => "null",
+            FaceUri::Kernel => "kernel",
         }
     }
 }
@@ -265,6 +268,7 @@ impl FromStr for FaceUri {
             "fd" => rest.parse().map(FaceUri::Fd).map_err(|_| FaceUriError::BadHost),
             "internal" if rest.is_empty() => Ok(FaceUri::Internal),
             "null" if rest.is_empty() => Ok(FaceUri::Null),
+            "kernel" if rest.is_empty() => Ok(FaceUri::Kernel),
             _ => Err(FaceUriError::UnknownScheme),
         }
     }
@@ -284,7 +288,7 @@ impl fmt::Display for FaceUri {
             FaceUri::Station { address, device } => write!(f, "[{address}%{device}]"),
             FaceUri::Device(name) => f.write_str(name),
             FaceUri::Fd(fd) => write!(f, "{fd}"),
-            FaceUri::Internal | FaceUri::Null => Ok(()),
+            FaceUri::Internal | FaceUri::Null | FaceUri::Kernel => Ok(()),
         }
     }
 }
@@ -374,6 +378,7 @@ mod tests {
             ("fd://12", "fd://12"),
             ("internal://", "internal://"),
             ("null://", "null://"),
+            ("kernel://", "kernel://"),
         ] {
             assert_eq!(canonical(uri).as_deref(), Ok(expected), "{uri}");
             assert_eq!(canonical(expected).as_deref(), Ok(expected), "canonical text parses to itself");
@@ -394,6 +399,7 @@ mod tests {
             ("192.0.2.1:6363", FaceUriError::NoScheme),
             ("http://192.0.2.1", FaceUriError::UnknownScheme),
             ("internal://x", FaceUriError::UnknownScheme),
+            ("kernel://x", FaceUriError::UnknownScheme),
             ("unix://x", FaceUriError::BadPath),
             ("unix:///", FaceUriError::BadPath),
             ("memif://x", FaceUriError::BadPath),

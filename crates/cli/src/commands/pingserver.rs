@@ -53,7 +53,7 @@ impl Pingserver {
             }
         };
         let reach = connection.register(&prefix, &mut handler).map_err(command_failure)?;
-        remark_on_reach(ctx, &prefix, reach);
+        remark_on_reach(ctx, connection.uri(), &prefix, reach);
         ctx.out.remark(format!("answering {prefix} at {}; Ctrl-C stops", connection.uri()));
         loop {
             let deadline_ns = connection.now_ns().saturating_add(STOP_POLL.as_nanos() as u64);

@@ -39,7 +39,7 @@ impl Poke {
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection = open(ctx, options)?;
         let reach = connection.register(&self.name, &mut |_, _| {}).map_err(command_failure)?;
-        remark_on_reach(ctx, &self.name, reach);
+        remark_on_reach(ctx, connection.uri(), &self.name, reach);
         ctx.out.remark(format!("waiting for an Interest for {}", self.name));
         let wait_ns = self.timeout.map_or(u64::MAX, |s| s.saturating_mul(1_000_000_000));
         let deadline_ns = connection.now_ns().saturating_add(wait_ns);

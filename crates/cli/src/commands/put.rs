@@ -68,7 +68,7 @@ impl Put {
             .with_certificates(keys::certificates_for(&name)?);
         connection.set_signer(namely_client::default_signer());
         let reach = register(&mut connection, &mut publication).map_err(command_failure)?;
-        remark_on_reach(ctx, &name, reach);
+        remark_on_reach(ctx, connection.uri(), &name, reach);
         let object = publication.object().to_string();
         ctx.out.answer(
             || format!("{object}: {}; Ctrl-C stops", octets_text(octets)),

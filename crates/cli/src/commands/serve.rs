@@ -91,7 +91,7 @@ impl Serve {
         // The key may be new.
         connection.set_signer(namely_client::default_signer());
         let reach = register(&mut connection, &mut server).map_err(command_failure)?;
-        remark_on_reach(ctx, &self.prefix, reach);
+        remark_on_reach(ctx, connection.uri(), &self.prefix, reach);
         ctx.out.remark(format!(
             "serving {} as {} at {}; Ctrl-C stops",
             self.dir.display(),

@@ -4,13 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use namely_client::Client;
 use namely_wire::Name;
 
 use super::Context;
 use crate::args::name;
 use crate::failure::{Exit, Failure};
-use crate::router::connect;
+use crate::router::known_prefixes;
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(50);
@@ -35,15 +34,15 @@ impl Wait {
         let stop = crate::stop::flag()?;
         let end = Instant::now() + Duration::from_secs(self.timeout);
         loop {
-            let missing = match connect(ctx).map(|mut router| self.missing(&mut router)) {
-                Ok(Ok(None)) => return Ok(()),
-                Ok(Ok(Some(prefix))) => Failure::new(
+            let missing = match known_prefixes(ctx).map(|known| self.missing(&known)) {
+                Ok(None) => return Ok(()),
+                Ok(Some(prefix)) => Failure::new(
                     Exit::Timeout,
                     format!("nobody has registered or bound {prefix} in {} s", self.timeout),
                 )
                 .hint("`namely route list` and `namely bind list` show what there is"),
-                Ok(Err(failure)) | Err(failure) if failure.exit != Exit::NoRouter => return Err(failure),
-                Ok(Err(failure)) | Err(failure) => failure,
+                Err(failure) if failure.exit != Exit::NoRouter => return Err(failure),
+                Err(failure) => failure,
             };
             if stop.load(Ordering::Relaxed) {
                 return Err(Failure::new(Exit::Interrupted, "nothing is waited for any more"));
@@ -56,16 +55,7 @@ impl Wait {
     }
 
     /// The first prefix that nobody has.
-    fn missing(&self, router: &mut Client) -> Result<Option<&Name>, Failure> {
-        if self.prefixes.is_empty() {
-            return Ok(None);
-        }
-        let routes = router.rib()?;
-        // Other routers than namely's have no bindings.
-        let bound = router.bindings().unwrap_or_default();
-        let is_there = |prefix: &Name| {
-            routes.iter().any(|entry| entry.prefix == *prefix) || bound.iter().any(|b| b.prefix == *prefix)
-        };
-        Ok(self.prefixes.iter().find(|prefix| !is_there(prefix)))
+    fn missing(&self, known: &[Name]) -> Option<&Name> {
+        self.prefixes.iter().find(|prefix| !known.contains(prefix))
     }
 }

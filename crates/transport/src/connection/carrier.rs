@@ -4,15 +4,18 @@ use std::fmt;
 use std::os::fd::AsFd;
 
 use namely_host::Waker;
+use namely_wire::NameRef;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::outbox::Outbox;
 use super::receiver::{Receiver, Times};
+use super::registration::{NotBound, Reach};
 use super::{Fault, Incoming, timespec};
 
-/// One kind of link to a router: a stream, datagrams, frames, or shared memory. It sends and
-/// receives many packets in one call of a method, and none of them waits but [`Carrier::wait`].
+/// One kind of link to a router: a stream, datagrams, frames, shared memory, or the kernel's
+/// socket. It sends and receives many packets in one call of a method, and none of them waits but
+/// [`Carrier::wait`].
 pub(super) trait Carrier: fmt::Debug + Send {
     /// The longest link packet that is carried, octets; `None` on a stream.
     fn frame_octets_max(&self) -> Option<usize>;
@@ -23,6 +26,11 @@ pub(super) trait Carrier: fmt::Debug + Send {
     /// Lets `waker` end [`Carrier::wait`] where that waits on a descriptor of its own.
     fn watch(&self, _waker: &Waker) -> Result<(), Errno> {
         Ok(())
+    }
+
+    /// How prefixes are made known where it is not by a router's management.
+    fn bindings(&mut self) -> Option<&mut dyn Bindings> {
+        None
     }
 
     /// Does what is due for the path itself. Returns when it has to be called again, ns.
@@ -43,6 +51,16 @@ pub(super) trait Carrier: fmt::Debug + Send {
 
     /// Reads what has come and hands it over. Returns the packets that were handled.
     fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault>;
+}
+
+/// A link that makes prefixes known by itself.
+pub(super) trait Bindings {
+    /// Lets Interests for `prefix` come by this link, and nobody else have it, what it begins with,
+    /// or what is below it; or, if it `is_shared`, whoever has more to say of what is below.
+    fn bind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<Reach, NotBound>;
+
+    /// Undoes that.
+    fn unbind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<(), NotBound>;
 }
 
 /// What a wait was ended by; nothing after its time, a signal or a wake-up.

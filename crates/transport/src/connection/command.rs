@@ -8,7 +8,7 @@ use namely_security::{CryptoError, Signer, sign_interest};
 use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
 use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
 
-use super::{Answer, Connection, ConnectionError};
+use super::{Answer, Connection, ConnectionError, NotBound};
 
 /// How long one command waits for its response. A router that has just started may be slow.
 pub(super) const COMMAND_LIFETIME_MS: u64 = 2_000;
@@ -35,6 +35,8 @@ pub enum CommandError {
     NoAnswer,
     /// The router's: a response that is none.
     BadAnswer(DecodeError),
+    /// The caller's or the environment's: the kernel's forwarder does not let the prefix be bound.
+    NotBound(NotBound),
 }
 
 impl CommandError {
@@ -46,6 +48,7 @@ impl CommandError {
                 Some("use the router's Unix socket, or sign with a key that it trusts")
             }
             CommandError::Nack(_) | CommandError::NoAnswer => Some("use the router's Unix socket"),
+            CommandError::NotBound(why) => why.hint(),
             _ => None,
         }
     }
@@ -64,6 +67,7 @@ impl fmt::Display for CommandError {
             }
             CommandError::NoAnswer => f.write_str("the router does not answer commands here"),
             CommandError::BadAnswer(error) => write!(f, "the router's response is malformed: {error}"),
+            CommandError::NotBound(why) => why.fmt(f),
         }
     }
 }

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
 use super::carrier::Carrier;
+use super::kernel::{self, KernelLink};
 use super::peer;
 use super::stream::Stream;
 use super::udp::UdpLink;
@@ -31,7 +32,8 @@ pub(super) struct Connected {
     pub(super) local: bool,
 }
 
-/// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp` or `udp`, or names a station.
+/// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp`, `udp` or `kernel`, or names a
+/// station.
 /// `trusted`: [`Options::trust_router_of`](super::Options::trust_router_of).
 pub(super) fn connect(uri: &FaceUri, trusted: &str) -> io::Result<Connected> {
     match uri {
@@ -59,6 +61,11 @@ pub(super) fn connect(uri: &FaceUri, trusted: &str) -> io::Result<Connected> {
             // Routers take UDP faces as non-local, even from this host.
             Ok(Connected { carrier: Box::new(UdpLink::new(socket.into())), local: false })
         }),
+        FaceUri::Kernel => {
+            let socket = kernel::open()?;
+            prepare(&socket)?;
+            Ok(Connected { carrier: Box::new(KernelLink::new(socket)), local: true })
+        }
         _ => Err(io::Error::from(io::ErrorKind::Unsupported)),
     }
 }

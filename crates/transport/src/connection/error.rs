@@ -57,6 +57,14 @@ impl NoRouter {
             _ if self.is_strangers() => {
                 "put that user into NAMELY_TRUST_ROUTER_OF to trust its router, or name another router"
             }
+            Some((Candidate { uri: FaceUri::Kernel, .. }, error))
+                if error.kind() == io::ErrorKind::NotFound =>
+            {
+                "load it with `namely kernel load`, or name another router"
+            }
+            _ if self.tried.iter().any(|(candidate, _)| candidate.uri == FaceUri::Kernel) => {
+                "see `namely kernel status`, or name another router"
+            }
             Some(_) => "start one there with `namely up`, or name another",
             None => "start one with `namely up`, or name one",
         }
@@ -112,6 +120,7 @@ impl ConnectionError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ConnectionError::NoRouter(none) => Some(none.hint()),
+            ConnectionError::Lost { uri: FaceUri::Kernel, .. } => Some("see `namely kernel status`"),
             ConnectionError::Lost { after, .. } if !after.is_zero() => {
                 Some("start it again with `namely up`")
             }

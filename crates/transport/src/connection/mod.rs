@@ -28,6 +28,7 @@ mod error;
 mod ethernet;
 mod express;
 mod inbox;
+mod kernel;
 mod memory;
 mod outbox;
 pub(crate) mod peer;
@@ -58,8 +59,8 @@ pub use self::express::{Answer, Expression, Reply};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
-pub use self::registration::Reach;
 use self::registration::{Context, Registrations};
+pub use self::registration::{NotBound, Reach};
 use crate::endpoint::{self, Surroundings};
 pub use crate::endpoint::{BadRouter, Candidate, NamedBy};
 use crate::nonce::Nonces;
@@ -343,7 +344,11 @@ impl Connection {
             commands: &mut self.commands,
             nonces: &mut self.nonces,
         };
-        let due_ns = self.registrations.poll(&mut context, &mut self.outbox).min(deadline_ns);
+        let due_ns = match carrier.bindings() {
+            Some(bindings) => self.registrations.bind(bindings, now_ns)?,
+            None => self.registrations.poll(&mut context, &mut self.outbox),
+        };
+        let due_ns = due_ns.min(deadline_ns);
         let due_ns = due_ns.min(self.retry.answer_due_ns.unwrap_or(u64::MAX));
         let registrations = &mut self.registrations;
         let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| {
@@ -409,11 +414,12 @@ impl Connection {
             Ok(carrier)
         });
         match connected {
-            Ok(carrier) => {
+            Ok(mut carrier) => {
                 if let Some(octets) = carrier.frame_octets_max() {
                     self.outbox.set_datagram_octets_max(octets);
                 }
-                let is_asked = !carrier.is_lossy() && !self.registrations.is_empty();
+                let is_told = !self.registrations.is_empty() && carrier.bindings().is_none();
+                let is_asked = !carrier.is_lossy() && is_told;
                 self.retry.answer_due_ns = is_asked.then(|| now_ns.saturating_add(ANSWER_NS));
                 self.carrier = Some(carrier);
                 self.registrations.restart();
@@ -421,6 +427,13 @@ impl Connection {
                 self.receiver.counters.reconnects += 1;
                 tracing::info!(router = %self.uri, "connected again");
                 Ok(true)
+            }
+            // What has stopped in a kernel stays so.
+            Err(error)
+                if self.uri == FaceUri::Kernel && error.kind() == std::io::ErrorKind::ConnectionAborted =>
+            {
+                let candidate = Candidate { uri: self.uri.clone(), named_by: NamedBy::Caller };
+                Err(ConnectionError::NoRouter(NoRouter { tried: vec![(candidate, error)] }))
             }
             Err(error) => {
                 let after = Duration::from_nanos(now_ns - self.retry.lost_at_ns);

@@ -1,11 +1,17 @@
 //! The prefixes that this client serves: registered with the router, and again with each router
-//! that takes its place. A state machine: the connection feeds it time and packets.
+//! that takes its place. A state machine: the connection feeds it time and packets, or the link
+//! that binds them by itself.
+
+use std::fmt;
 
 use namely_wire::mgmt::{
     Command, ControlParameters, ControlResponse, Dataset, GeneralStatus, Scope, bind_flags, status_code,
 };
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name};
 
+use rustix::io::Errno;
+
+use super::carrier::Bindings;
 use super::command::{
     COMMAND_ATTEMPTS, COMMAND_LIFETIME_MS, CommandError, CommandSigner, FORBIDDEN, OVERTAKEN_PAUSE_NS,
     checked_response,
@@ -43,6 +49,69 @@ pub enum Reach {
     Bound,
     /// It is bound, and not yet below such a prefix: until it is, no Interest comes.
     NoRouteYet,
+}
+
+/// Why the kernel's forwarder does not let a prefix be bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotBound {
+    /// Caller: another application has it, or one above or below it.
+    InUse,
+    /// Caller: below /localhost, which takes CAP_NET_ADMIN.
+    NotPermitted,
+    /// Caller: longer than 8,192 octets.
+    TooLong,
+    /// Caller: below /localhost/nfd, where a router's management is.
+    Reserved,
+    /// Caller: several applications are to answer below it. That takes a route to each, and
+    /// CAP_NET_ADMIN to add it.
+    Shared,
+    /// Environment: there are as many bindings as the module allows.
+    Full,
+    /// Environment: the system refuses.
+    System(Errno),
+}
+
+impl NotBound {
+    /// What the person can do about it, if anything.
+    pub fn hint(self) -> Option<&'static str> {
+        match self {
+            NotBound::InUse => {
+                Some("`namely kernel bind list` shows which prefixes are bound, and by which face")
+            }
+            NotBound::NotPermitted => Some("run it as root, or with CAP_NET_ADMIN"),
+            NotBound::Full => Some("`namely kernel load` takes bindings_max=N"),
+            NotBound::TooLong | NotBound::Reserved | NotBound::Shared | NotBound::System(_) => None,
+        }
+    }
+
+    /// The number by which a system call tells it.
+    pub fn errno(self) -> Errno {
+        match self {
+            NotBound::InUse => Errno::ADDRINUSE,
+            NotBound::NotPermitted | NotBound::Reserved | NotBound::Shared => Errno::ACCESS,
+            NotBound::TooLong => Errno::INVAL,
+            NotBound::Full => Errno::NOSPC,
+            NotBound::System(errno) => errno,
+        }
+    }
+}
+
+impl fmt::Display for NotBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotBound::InUse => f.write_str("another application has bound it, or a prefix above or below it"),
+            NotBound::NotPermitted => {
+                f.write_str("below /localhost only who may administer the network binds")
+            }
+            NotBound::TooLong => f.write_str("a prefix to bind has 8,192 octets at most"),
+            NotBound::Reserved => f.write_str("below /localhost/nfd is a router's management, no application"),
+            NotBound::Shared => f.write_str(
+                "several applications may answer below it, which takes a route and CAP_NET_ADMIN in the kernel",
+            ),
+            NotBound::Full => f.write_str("the kernel's forwarder has as many bindings as it may"),
+            NotBound::System(errno) => write!(f, "the kernel's forwarder does not bind it: {errno}"),
+        }
+    }
 }
 
 /// The prefixes of one connection.
@@ -188,6 +257,19 @@ impl Registrations {
         next_ns
     }
 
+    /// Binds what is due by the link itself. The time of the next thing to do; at once, if
+    /// something has come of it.
+    pub(super) fn bind(&mut self, link: &mut dyn Bindings, now_ns: u64) -> Result<u64, Errno> {
+        let mut next_ns = u64::MAX;
+        for entry in &mut self.entries {
+            if entry.bind(link, now_ns)? {
+                next_ns = now_ns;
+            }
+            next_ns = next_ns.min(entry.due_ns());
+        }
+        Ok(next_ns)
+    }
+
     /// Whether the router binds, as soon as that is known. Only who is local to it can.
     fn find_out(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> Option<bool> {
         match self.router {
@@ -278,6 +360,36 @@ impl Entry {
             }
             Err(error) => self.state = Registration::Failed(CommandError::Signing(error)),
         }
+    }
+
+    /// Returns true if it was bound or cannot be.
+    ///
+    /// # Errors
+    /// The link has gone.
+    fn bind(&mut self, link: &mut dyn Bindings, now_ns: u64) -> Result<bool, Errno> {
+        if !matches!(self.state, Registration::Wanted { at_ns } if at_ns <= now_ns) {
+            return Ok(false);
+        }
+        self.attempts += 1;
+        let again_ns = match link.bind(self.prefix.as_name(), self.is_shared) {
+            Ok(reach) => {
+                (self.attempts, self.established, self.reach) = (0, true, reach);
+                self.state = Registration::Registered { refresh_at_ns: u64::MAX };
+                return Ok(true);
+            }
+            Err(NotBound::System(errno @ (Errno::SHUTDOWN | Errno::IO))) => return Err(errno),
+            Err(NotBound::InUse) if self.attempts < CONFLICT_ATTEMPTS => CONFLICT_PAUSE_NS,
+            Err(error) if self.established => {
+                tracing::warn!(prefix = %self.prefix, %error, "the prefix is not bound again yet");
+                PAUSE_NS
+            }
+            Err(error) => {
+                self.state = Registration::Failed(CommandError::NotBound(error));
+                return Ok(true);
+            }
+        };
+        self.state = Registration::Wanted { at_ns: now_ns.saturating_add(again_ns) };
+        Ok(false)
     }
 
     fn step(&self, binds: bool) -> Step {
@@ -424,7 +536,12 @@ impl Connection {
     /// # Errors
     /// [`CommandError`]: the router refuses, or does not answer. The prefix is forgotten anyway.
     pub fn unregister(&mut self, prefix: &Name) -> Result<(), CommandError> {
-        let reach = self.registrations.remove(prefix).map_or(Reach::Route, |entry| entry.reach);
+        let removed = self.registrations.remove(prefix);
+        let is_shared = removed.as_ref().is_some_and(|entry| entry.is_shared);
+        let reach = removed.map_or(Reach::Route, |entry| entry.reach);
+        if let Some(bindings) = self.carrier.as_mut().and_then(|carrier| carrier.bindings()) {
+            return bindings.unbind(prefix.as_name(), is_shared).map_err(CommandError::NotBound);
+        }
         let command = match reach {
             Reach::Route => Command::RibUnregister,
             Reach::Bound | Reach::NoRouteYet => Command::BptUnbind,

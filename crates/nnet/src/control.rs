@@ -1,0 +1,401 @@
+//! What a forwarder in the kernel is told, and what it lists: faces of devices, routes, strategies,
+//! bindings, the content store. Listing is free; to change takes CAP_NET_ADMIN in the user
+//! namespace that owns the network namespace.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+
+use namely_wire::{MacAddress, Name, NameRef};
+use rustix::io::Errno;
+use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use crate::message::{Attributes, Reply, Request, replies};
+use crate::uapi::{NNET_GENL_NAME, attr, cmd};
+
+/// Longest datagram of an answer: the kernel fills at most so much at once.
+const ANSWER_OCTETS: usize = 64 << 10;
+
+/// The controller of generic netlink, by which a family's number is asked for.
+mod controller {
+    pub(super) const ID: u16 = 16;
+    pub(super) const GET_FAMILY: u8 = 3;
+    pub(super) const FAMILY_ID: u16 = 1;
+    pub(super) const FAMILY_NAME: u16 = 2;
+}
+
+/// Why the kernel did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlError {
+    /// Environment: the module is not loaded.
+    NotLoaded,
+    /// Caller: it has not CAP_NET_ADMIN here.
+    NotPermitted,
+    /// Caller: there is no such face, route, strategy choice or device.
+    NotFound,
+    /// Caller: what was given makes no sense to the kernel, and what it says of it.
+    Invalid(Option<String>),
+    /// Caller: the face is permanent, or that of a socket.
+    Permanent,
+    /// Caller: there is no such strategy.
+    NoStrategy,
+    /// Environment: a table is as full as the module's parameters allow.
+    Full,
+    /// Bug, of the kernel's: this namespace's forwarder has stopped.
+    Stopped,
+    /// Environment: the system refuses.
+    System(Errno),
+}
+
+impl ControlError {
+    fn of(errno: Errno, text: Option<&str>) -> Self {
+        match errno {
+            Errno::PERM | Errno::ACCESS => ControlError::NotPermitted,
+            Errno::NOENT | Errno::NODEV => ControlError::NotFound,
+            Errno::INVAL => ControlError::Invalid(text.map(str::to_owned)),
+            Errno::BUSY => ControlError::Permanent,
+            Errno::OPNOTSUPP => ControlError::NoStrategy,
+            Errno::NOSPC => ControlError::Full,
+            Errno::SHUTDOWN | Errno::IO => ControlError::Stopped,
+            errno => ControlError::System(errno),
+        }
+    }
+}
+
+impl From<Errno> for ControlError {
+    fn from(errno: Errno) -> Self {
+        ControlError::System(errno)
+    }
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ControlError::NotLoaded => f.write_str("the kernel's forwarder is not loaded"),
+            ControlError::NotPermitted => {
+                f.write_str("to change the kernel's forwarder takes CAP_NET_ADMIN in this network namespace")
+            }
+            ControlError::NotFound => f.write_str("the kernel has no such thing"),
+            ControlError::Invalid(None) => f.write_str("the kernel takes it for invalid"),
+            ControlError::Invalid(Some(text)) => write!(f, "the kernel takes it for invalid: {text}"),
+            ControlError::Permanent => {
+                f.write_str("this face cannot be taken away: it is `local`, or that of a program's socket")
+            }
+            ControlError::NoStrategy => f.write_str("the kernel has no such strategy"),
+            ControlError::Full => {
+                f.write_str("the table is as full as the module's parameters allow (docs/kernel.md)")
+            }
+            ControlError::Stopped => {
+                f.write_str("the kernel's forwarder has stopped in this network namespace")
+            }
+            ControlError::System(errno) => write!(f, "the kernel refuses: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for ControlError {}
+
+/// What a face leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaceKind {
+    /// A program's socket.
+    Socket,
+    /// A station on a device.
+    Station,
+    /// A group of stations on a device.
+    Group,
+}
+
+/// A face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Face {
+    /// Its number.
+    pub id: u64,
+    /// What it leads to.
+    pub kind: FaceKind,
+    /// Its network device, by its number, and the address of the station or group; none of a
+    /// socket.
+    pub link: Option<(u32, MacAddress)>,
+    /// Packets or frames that came.
+    pub packets_in: u64,
+    /// Packets or frames that went.
+    pub packets_out: u64,
+}
+
+/// A next hop of a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The prefix.
+    pub prefix: Name,
+    /// The face that it leads to.
+    pub face: u64,
+    /// Lower is better.
+    pub cost: u64,
+}
+
+/// A prefix that a socket has bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The prefix.
+    pub prefix: Name,
+    /// The socket's face.
+    pub face: u64,
+}
+
+/// Which strategy forwards below a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrategyChoice {
+    /// The prefix.
+    pub prefix: Name,
+    /// The strategy.
+    pub strategy: Name,
+}
+
+/// A socket of the family `nnet`.
+#[derive(Debug)]
+pub struct Control {
+    socket: OwnedFd,
+    family: u16,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Control {
+    /// Speaks to the forwarder of this network namespace.
+    ///
+    /// # Errors
+    /// [`ControlError::NotLoaded`]: there is no such family.
+    pub fn open() -> Result<Self, ControlError> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(GENERIC))?;
+        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+        let mut control =
+            Control { socket, family: controller::ID, sequence: 0, buffer: vec![0; ANSWER_OCTETS] };
+        let request = control
+            .request(controller::GET_FAMILY, false)
+            .with(controller::FAMILY_NAME, format!("{NNET_GENL_NAME}\0").as_bytes());
+        let mut family = None;
+        control
+            .exchange(request, &mut |attributes| family = family.or(attributes.u16(controller::FAMILY_ID)))
+            .map_err(|error| match error {
+                ControlError::NotFound => ControlError::NotLoaded,
+                error => error,
+            })?;
+        control.family = family.ok_or(ControlError::NotLoaded)?;
+        Ok(control)
+    }
+
+    fn request(&mut self, command: u8, is_listing: bool) -> Request {
+        self.sequence = self.sequence.wrapping_add(1);
+        Request::new(self.family, command, is_listing, self.sequence)
+    }
+
+    /// Sends a request and hands each message of its answer to `take`, until its end.
+    fn exchange(
+        &mut self,
+        request: Request,
+        take: &mut dyn FnMut(Attributes<'_>),
+    ) -> Result<(), ControlError> {
+        rustix::net::send(&self.socket, &request.build(), SendFlags::empty())?;
+        loop {
+            let octets = match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
+                Ok((octets, _)) => octets,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            };
+            for reply in replies(&self.buffer[..octets]) {
+                match reply {
+                    Reply::Message(attributes) => take(attributes),
+                    Reply::End => return Ok(()),
+                    Reply::Refused(errno, text) => return Err(ControlError::of(errno, text)),
+                }
+            }
+        }
+    }
+
+    /// Stops this network namespace's forwarder by a panic, as far as the module was loaded with
+    /// `planted=1`: for tests of what becomes of its programs.
+    ///
+    /// # Errors
+    /// [`ControlError::NoStrategy`]: it was not. [`ControlError::Stopped`]: it is done.
+    pub fn plant_panic(&mut self) -> Result<(), ControlError> {
+        let request = self.request(cmd::PANIC, false);
+        self.exchange(request, &mut |_| {})
+    }
+
+    fn list<T>(
+        &mut self,
+        command: u8,
+        parse: impl Fn(Attributes<'_>) -> Option<T>,
+    ) -> Result<Vec<T>, ControlError> {
+        let mut rows = Vec::new();
+        let request = self.request(command, true);
+        self.exchange(request, &mut |attributes| rows.extend(parse(attributes)))?;
+        Ok(rows)
+    }
+
+    /// The faces of devices and of sockets; `local` is not among them.
+    ///
+    /// # Errors
+    /// [`ControlError`], as of every call below.
+    pub fn faces(&mut self) -> Result<Vec<Face>, ControlError> {
+        self.list(cmd::FACE_GET, |row| {
+            let address = || Some(MacAddress(row.octets(attr::ADDRESS)?.try_into().ok()?));
+            Some(Face {
+                id: row.u64(attr::FACE)?,
+                kind: match row.u32(attr::KIND)? {
+                    0 => FaceKind::Socket,
+                    1 => FaceKind::Station,
+                    _ => FaceKind::Group,
+                },
+                link: row.u32(attr::IFINDEX).zip(address()),
+                packets_in: row.u64(attr::IN)?,
+                packets_out: row.u64(attr::OUT)?,
+            })
+        })
+    }
+
+    /// Makes a face for a station or group on the device with this number, or for NDN's group.
+    ///
+    /// # Errors
+    /// [`ControlError::NotFound`]: no such device. [`ControlError::Full`]: too many faces.
+    /// [`ControlError::System`] with `EXIST`: there is one.
+    pub fn face_new(&mut self, device: u32, address: Option<MacAddress>) -> Result<u64, ControlError> {
+        let mut request = self.request(cmd::FACE_NEW, false).with(attr::IFINDEX, &device.to_ne_bytes());
+        if let Some(MacAddress(octets)) = address {
+            request = request.with(attr::ADDRESS, &octets);
+        }
+        let mut face = None;
+        self.exchange(request, &mut |attributes| face = attributes.u64(attr::FACE))?;
+        face.ok_or(ControlError::System(Errno::BADMSG))
+    }
+
+    /// Takes the face of a device away, and what leads to it.
+    ///
+    /// # Errors
+    /// [`ControlError::Permanent`]: it is `local` or a socket's.
+    pub fn face_del(&mut self, face: u64) -> Result<(), ControlError> {
+        let request = self.request(cmd::FACE_DEL, false).with(attr::FACE, &face.to_ne_bytes());
+        self.exchange(request, &mut |_| {})
+    }
+
+    /// The FIB, a row for each next hop.
+    ///
+    /// # Errors
+    /// As of all calls.
+    pub fn routes(&mut self) -> Result<Vec<Route>, ControlError> {
+        self.list(cmd::ROUTE_GET, |row| {
+            Some(Route {
+                prefix: name(row, attr::NAME)?,
+                face: row.u64(attr::FACE)?,
+                cost: row.u64(attr::COST)?,
+            })
+        })
+    }
+
+    /// Adds a next hop of a prefix, or changes its cost.
+    ///
+    /// # Errors
+    /// [`ControlError::NotFound`]: no such face. [`ControlError::Full`]: too many prefixes.
+    pub fn route_new(&mut self, prefix: NameRef<'_>, face: u64, cost: u64) -> Result<(), ControlError> {
+        let request = self
+            .request(cmd::ROUTE_NEW, false)
+            .with(attr::NAME, prefix.as_bytes())
+            .with(attr::FACE, &face.to_ne_bytes())
+            .with(attr::COST, &cost.to_ne_bytes());
+        self.exchange(request, &mut |_| {})
+    }
+
+    /// Removes a next hop.
+    ///
+    /// # Errors
+    /// [`ControlError::NotFound`]: there is none.
+    pub fn route_del(&mut self, prefix: NameRef<'_>, face: u64) -> Result<(), ControlError> {
+        let request = self
+            .request(cmd::ROUTE_DEL, false)
+            .with(attr::NAME, prefix.as_bytes())
+            .with(attr::FACE, &face.to_ne_bytes());
+        self.exchange(request, &mut |_| {})
+    }
+
+    /// The strategy choices.
+    ///
+    /// # Errors
+    /// As of all calls.
+    pub fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError> {
+        self.list(cmd::STRATEGY_GET, |row| {
+            Some(StrategyChoice { prefix: name(row, attr::NAME)?, strategy: name(row, attr::STRATEGY)? })
+        })
+    }
+
+    /// Chooses the strategy below a prefix.
+    ///
+    /// # Errors
+    /// [`ControlError::NoStrategy`].
+    pub fn strategy_new(&mut self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<(), ControlError> {
+        let request = self
+            .request(cmd::STRATEGY_NEW, false)
+            .with(attr::NAME, prefix.as_bytes())
+            .with(attr::STRATEGY, strategy.as_bytes());
+        self.exchange(request, &mut |_| {})
+    }
+
+    /// Takes back the choice at a prefix.
+    ///
+    /// # Errors
+    /// [`ControlError::NotFound`]: there is none.
+    pub fn strategy_del(&mut self, prefix: NameRef<'_>) -> Result<(), ControlError> {
+        let request = self.request(cmd::STRATEGY_DEL, false).with(attr::NAME, prefix.as_bytes());
+        self.exchange(request, &mut |_| {})
+    }
+
+    /// The prefixes that sockets have bound.
+    ///
+    /// # Errors
+    /// As of all calls.
+    pub fn bindings(&mut self) -> Result<Vec<Binding>, ControlError> {
+        self.list(cmd::BINDING_GET, |row| {
+            Some(Binding { prefix: name(row, attr::NAME)?, face: row.u64(attr::FACE)? })
+        })
+    }
+
+    /// Lets the content store hold so many Data.
+    ///
+    /// # Errors
+    /// [`ControlError::Full`]: more than the module's parameter `cs_packets_max`.
+    pub fn cs_set(&mut self, packets_max: u64) -> Result<(), ControlError> {
+        let request = self.request(cmd::CS_SET, false).with(attr::COUNT, &packets_max.to_ne_bytes());
+        self.exchange(request, &mut |_| {})
+    }
+
+    /// Erases Data below a prefix, some at a time; answers how many, and 0 if none is left.
+    ///
+    /// # Errors
+    /// As of all calls.
+    pub fn cs_erase(&mut self, prefix: NameRef<'_>) -> Result<u64, ControlError> {
+        let request = self.request(cmd::CS_ERASE, false).with(attr::NAME, prefix.as_bytes());
+        let mut erased = 0;
+        self.exchange(request, &mut |attributes| erased = attributes.u64(attr::COUNT).unwrap_or(0))?;
+        Ok(erased)
+    }
+}
+
+fn name(row: Attributes<'_>, attribute: u16) -> Option<Name> {
+    NameRef::parse_value(row.octets(attribute)?).ok().map(Name::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_the_module_says_so() {
+        match Control::open() {
+            Ok(mut control) => assert!(control.routes().is_ok()),
+            Err(error) => {
+                assert_eq!(error, ControlError::NotLoaded);
+                assert!(!crate::module::is_loaded());
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The kernel's forwarder (docs/kernel.md) as programs see it: sockets of AF_NNET, the generic
+//! netlink family `nnet`, the files below /proc/net/nnet, and the module itself.
+//!
+//! It never waits but for the kernel's own answer to a request, and keeps no state of its own.
+//! Numbers are those of kernel/module/uapi/nnet.h; a test compares them.
+#![deny(unsafe_code)]
+
+mod control;
+pub mod device;
+mod message;
+pub mod module;
+pub mod proc;
+mod socket;
+pub mod uapi;
+
+pub use control::{Binding, Control, ControlError, Face, FaceKind, Route, StrategyChoice};
+pub use socket::{OpenError, Socket};

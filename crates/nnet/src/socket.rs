@@ -1,0 +1,198 @@
+//! Sockets of the family: SOCK_RAW, of which each message is one packet.
+//!
+//! Binding needs the family's own address and option, which no library has in a safe form. What is
+//! sent and received goes through `sendmmsg` and `recvmmsg` elsewhere: any descriptor does.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use namely_wire::NameRef;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+
+use crate::uapi::{NNET_FACE, NNET_NAME_INLINE, NNET_PREFIX, NNET_UNBIND, SOL_NNET};
+use crate::{module, proc};
+
+/// A packet that says nothing: NDNLPv2's IDLE.
+const IDLE: [u8; 2] = [0x64, 0];
+
+/// Why there is no socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// Environment: the module is not loaded.
+    NotLoaded,
+    /// Bug, of the kernel's: the forwarder of this network namespace has stopped, for this reason.
+    Stopped(String),
+    /// Environment: the system refuses; no memory or no room for a forwarder or a face.
+    System(Errno),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::NotLoaded => f.write_str("the kernel's forwarder is not loaded"),
+            OpenError::Stopped(why) => write!(
+                f,
+                "the kernel's forwarder has stopped in this network namespace, and only a new namespace gets a new \
+                 one: {why}"
+            ),
+            OpenError::System(Errno::NOMEM) => f.write_str("no memory for the kernel's forwarder"),
+            OpenError::System(Errno::NOSPC) => f.write_str(
+                "the kernel's forwarder has as many faces as it may: its module's parameter faces_max",
+            ),
+            OpenError::System(errno) => write!(f, "the kernel's forwarder refuses: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// `struct sockaddr_nnet`.
+#[repr(C)]
+struct Address {
+    family: u16,
+    name_octets: u16,
+    reserved: u32,
+    name: [u8; NNET_NAME_INLINE],
+}
+
+/// A SOCK_RAW socket of the kernel's forwarder, which does not wait. Its face and bindings end with
+/// it.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    family: u16,
+}
+
+impl Socket {
+    /// A socket with a face in the forwarder of this network namespace, which is made if there is
+    /// none.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open() -> Result<Self, OpenError> {
+        let family = module::family();
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = rustix::net::socket_with(AddressFamily::from_raw(family), SocketType::RAW, flags, None);
+        let fd = fd.map_err(|errno| match errno {
+            // Where no family has the number a user without rights is told so as well.
+            Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT | Errno::SOCKTNOSUPPORT => OpenError::NotLoaded,
+            Errno::PERM | Errno::ACCESS if !module::is_loaded() => OpenError::NotLoaded,
+            errno => OpenError::System(errno),
+        })?;
+        let socket = Socket { fd, family };
+        // Another family that has this number does not know the option.
+        socket.face().map_err(|_| OpenError::NotLoaded)?;
+        match rustix::net::send(&socket.fd, &IDLE, SendFlags::NOSIGNAL) {
+            Ok(_) => Ok(socket),
+            Err(Errno::SHUTDOWN | Errno::IO) => {
+                Err(OpenError::Stopped(proc::stop_reason().ok().flatten().unwrap_or_default()))
+            }
+            Err(errno) => Err(OpenError::System(errno)),
+        }
+    }
+
+    /// Binds `prefix`: its Interests come to this socket once a route leads to the face `local`.
+    ///
+    /// # Errors
+    /// Caller: a bound prefix equals it, extends it or is extended by it (`ADDRINUSE`); it is below
+    /// /localhost and the caller has not CAP_NET_ADMIN (`ACCESS`); it is too long (`INVAL`).
+    /// Environment: the table is full (`NOSPC`), no memory (`NOMEM`), the forwarder has stopped
+    /// (`SHUTDOWN`, `IO`).
+    pub fn bind(&self, prefix: NameRef<'_>) -> Result<(), Errno> {
+        let octets = prefix.as_bytes();
+        if octets.len() > NNET_NAME_INLINE {
+            return self.set(NNET_PREFIX, octets);
+        }
+        let mut address = Address {
+            family: self.family,
+            name_octets: octets.len() as u16,
+            reserved: 0,
+            name: [0; NNET_NAME_INLINE],
+        };
+        address.name[..octets.len()].copy_from_slice(octets);
+        // SAFETY: the kernel reads an address of the length given, which lives until after the
+        // call; the descriptor is borrowed, hence open.
+        check(unsafe {
+            libc::bind(
+                self.fd.as_raw_fd(),
+                (&raw const address).cast(),
+                mem::size_of::<Address>() as libc::socklen_t,
+            )
+        })
+    }
+
+    /// Undoes the binding of `prefix`.
+    ///
+    /// # Errors
+    /// Caller: this socket has not bound it (`NOENT`). Environment: the forwarder has stopped
+    /// (`SHUTDOWN`, `IO`).
+    pub fn unbind(&self, prefix: NameRef<'_>) -> Result<(), Errno> {
+        self.set(NNET_UNBIND, prefix.as_bytes())
+    }
+
+    /// The face of this socket.
+    ///
+    /// # Errors
+    /// Environment: it is no socket of the kernel's forwarder.
+    pub fn face(&self) -> Result<u64, Errno> {
+        let mut face = 0_u64;
+        let mut octets = mem::size_of_val(&face) as libc::socklen_t;
+        // SAFETY: the kernel writes at most so many octets into an integer that lives until after
+        // the call, and the number of them.
+        check(unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                SOL_NNET,
+                NNET_FACE,
+                (&raw mut face).cast(),
+                &raw mut octets,
+            )
+        })?;
+        Ok(face)
+    }
+
+    fn set(&self, option: i32, octets: &[u8]) -> Result<(), Errno> {
+        // SAFETY: the kernel reads so many octets, which live until after the call.
+        check(unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                SOL_NNET,
+                option,
+                octets.as_ptr().cast(),
+                octets.len() as libc::socklen_t,
+            )
+        })
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn check(result: libc::c_int) -> Result<(), Errno> {
+    if result >= 0 {
+        return Ok(());
+    }
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    Err(Errno::from_raw_os_error(errno.unwrap_or(libc::EIO)))
+}
+
+const _: () = assert!(mem::size_of::<Address>() == 128);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_had_where_the_module_is_loaded_and_otherwise_it_is_said() {
+        match Socket::open() {
+            Ok(socket) => assert!(socket.face().is_ok_and(|face| face > 1)),
+            Err(error) => assert_eq!(error == OpenError::NotLoaded, !module::is_loaded(), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The forwarder in the kernel: a socket of AF_NNET, each message of which is a packet.
+//!
+//! There is no management to ask: a prefix is bound by the socket, and whether a route leads to it
+//! stands in /proc/net/nnet/fib.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use namely_datagrams::mmsg::{self, MESSAGES_OUT_MAX, Outgoing, RECEIVE_OCTETS};
+use namely_host::Waker;
+use namely_nnet::{Control, ControlError, OpenError, Socket, proc, uapi};
+use namely_wire::{LP_PACKET_OCTETS_MAX, Name, NameRef};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use super::Fault;
+use super::carrier::{Bindings, Carrier, Delivery, Ready, poll};
+use super::outbox::{Datagrams, Outbox};
+use super::registration::{NotBound, Reach};
+
+/// Times that the socket is read in one turn.
+const READS_PER_TURN: usize = 4;
+
+/// A socket of the kernel's forwarder.
+#[derive(Debug)]
+pub(super) struct KernelLink {
+    socket: Socket,
+    buf: Box<[u8]>,
+    /// Packets in `buf` that wait to be handled.
+    unread: VecDeque<Range<usize>>,
+}
+
+/// A socket with a face in the kernel's forwarder.
+pub(super) fn open() -> io::Result<Socket> {
+    Socket::open().map_err(|error| match &error {
+        OpenError::NotLoaded => io::Error::new(ErrorKind::NotFound, error),
+        OpenError::Stopped(_) => io::Error::new(ErrorKind::ConnectionAborted, error),
+        OpenError::System(errno @ (Errno::MFILE | Errno::NFILE)) => (*errno).into(),
+        OpenError::System(errno) => io::Error::new(io::Error::from(*errno).kind(), error),
+    })
+}
+
+impl KernelLink {
+    pub(super) fn new(socket: Socket) -> Self {
+        KernelLink { socket, buf: vec![0; RECEIVE_OCTETS].into(), unread: VecDeque::new() }
+    }
+
+    /// Reads what has come; nothing is left of what came before. Returns true if there may be more.
+    fn read(&mut self) -> Result<bool, Errno> {
+        match mmsg::receive(&self.socket, &mut self.buf, false) {
+            Ok(received) => {
+                self.unread.extend(received.datagrams().map(|(range, _)| range));
+                Ok(!received.is_last())
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Hands over what was read, as long as there is room for the answers.
+    fn deliver(&mut self, delivery: &mut Delivery<'_>) -> usize {
+        let mut handled = 0;
+        delivery.begin_batch();
+        while delivery.has_room()
+            && let Some(range) = self.unread.pop_front()
+        {
+            handled += usize::from(delivery.take(&self.buf[range]));
+        }
+        handled
+    }
+}
+
+/// Sends the first packets, a message each; how many were taken.
+fn send(socket: BorrowedFd<'_>, packets: Datagrams<'_>) -> Result<usize, Errno> {
+    let mut slices = [IoSlice::new(&[]); MESSAGES_OUT_MAX];
+    let mut count = 0;
+    for (slice, packet) in slices.iter_mut().zip(packets) {
+        *slice = IoSlice::new(packet);
+        count += 1;
+    }
+    let message = |slices| Outgoing { slices, segment_octets: None };
+    mmsg::send(socket, slices[..count].chunks(1).map(message))
+}
+
+impl Carrier for KernelLink {
+    fn frame_octets_max(&self) -> Option<usize> {
+        Some(LP_PACKET_OCTETS_MAX.min(uapi::NNET_PACKET_MAX))
+    }
+
+    /// The module stays as long as the socket is open.
+    fn is_lossy(&self) -> bool {
+        false
+    }
+
+    fn bindings(&mut self) -> Option<&mut dyn Bindings> {
+        Some(self)
+    }
+
+    fn send(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+        outbox.flush_datagrams(|packets| send(self.socket.as_fd(), packets))?;
+        Ok(())
+    }
+
+    fn take_pending(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
+        Ok(self.deliver(delivery))
+    }
+
+    fn wait(&mut self, outbox: &mut Outbox, waker: &Waker, wait_ns: u64) -> Result<Ready, Fault> {
+        let ready = poll(&self.socket, outbox, waker, wait_ns)?;
+        if ready.contains(PollFlags::ERR) {
+            sockopt::socket_error(&self.socket)??;
+        }
+        Ok(Ready { readable: ready.contains(PollFlags::IN), writable: ready.contains(PollFlags::OUT) })
+    }
+
+    fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
+        let (mut handled, mut reads) = (0, 0);
+        while self.unread.is_empty() && reads < READS_PER_TURN && self.read()? {
+            handled += self.deliver(delivery);
+            reads += 1;
+        }
+        Ok(handled + self.deliver(delivery))
+    }
+}
+
+impl Bindings for KernelLink {
+    /// What is shared is led to the socket by a route: who binds below what it begins with does not
+    /// find it taken.
+    fn bind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<Reach, NotBound> {
+        if is_shared {
+            let face = self.socket.face().map_err(NotBound::System)?;
+            let routed = Control::open().and_then(|mut kernel| kernel.route_new(prefix, face, 0));
+            return routed.map(|()| Reach::Route).map_err(not_routed);
+        }
+        if is_of_management(prefix) {
+            return Err(NotBound::Reserved);
+        }
+        self.socket.bind(prefix).map_err(|errno| match errno {
+            Errno::ADDRINUSE => NotBound::InUse,
+            Errno::ACCESS | Errno::PERM => NotBound::NotPermitted,
+            Errno::INVAL => NotBound::TooLong,
+            Errno::NOSPC | Errno::DQUOT => NotBound::Full,
+            errno => NotBound::System(errno),
+        })?;
+        let is_routed = proc::is_routed_to_applications(prefix).unwrap_or(false);
+        Ok(if is_routed { Reach::Bound } else { Reach::NoRouteYet })
+    }
+
+    fn unbind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<(), NotBound> {
+        if !is_shared {
+            return self.socket.unbind(prefix).map_err(NotBound::System);
+        }
+        let face = self.socket.face().map_err(NotBound::System)?;
+        Control::open().and_then(|mut kernel| kernel.route_del(prefix, face)).map_err(not_routed)
+    }
+}
+
+/// Returns true if it is where routers take commands: those of this machine's programs are for
+/// none of them.
+fn is_of_management(prefix: NameRef<'_>) -> bool {
+    let management = Name::new().join_generic("localhost").join_generic("nfd");
+    management.is_prefix_of(prefix)
+}
+
+fn not_routed(error: ControlError) -> NotBound {
+    match error {
+        ControlError::NotPermitted => NotBound::Shared,
+        ControlError::Full => NotBound::Full,
+        ControlError::NotFound => NotBound::System(Errno::NOENT),
+        ControlError::System(errno) => NotBound::System(errno),
+        _ => NotBound::System(Errno::IO),
+    }
+}
