@@ -4,7 +4,8 @@
 //! ` are run; a line without it is output, which the block shows for the reader. Each document is
 //! one session in an empty home and working directory. `lab$ ` and `desk$ ` are two hosts in one
 //! document: a key chain and a router each, and lab's address and port, 192.0.2.7:6363, are ones of
-//! this machine.
+//! this machine. What ```` ```console kernel ```` blocks show loads a module: it runs in a guest
+//! (`kernel.rs`).
 
 use std::fs;
 use std::io::Write;
@@ -34,6 +35,8 @@ fn commands(document: &Path) -> Vec<String> {
     for line in text.lines() {
         if line.starts_with("```") {
             inside = line == "```console";
+            let is_for_nobody = line.starts_with("```console") && !inside && line != "```console kernel";
+            assert!(!is_for_nobody, "{}: nothing runs '{line}'", document.display());
         } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
             commands.push(command.to_string());
         } else if let (true, Some((host @ ("lab" | "desk"), command))) = (inside, line.split_once("$ ")) {

@@ -1,0 +1,395 @@
+//! `namely` with the forwarder in the kernel (docs/kernel.md) and no router: these tests load a
+//! module, so they run in a guest, where `kernel/run --tools` puts them. Elsewhere they are
+//! skipped.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{Ended, Home, LIMIT, ended, write_file};
+use namely_nnet::{Control, ControlError, module, proc};
+use namely_skip::{Need, skip};
+use namely_testbed::Net;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The module, in a guest.
+const MODULE: &str = "/modules/nnet.ko";
+
+/// A user without rights.
+const NOBODY: u32 = 65_534;
+
+/// Two namespaces with a veth pair between them, called `cable` at both ends, and a home. The
+/// module is loaded; nothing else is set up.
+struct World {
+    net: Net,
+    home: Home,
+}
+
+impl World {
+    /// None, after saying why, where this is no guest.
+    fn new() -> Option<Self> {
+        if std::env::var_os("NAMELY_GUEST").is_none() {
+            skip(Need::Guest, "it loads a module: `kernel/run --tools` runs it in a guest");
+            return None;
+        }
+        let home = Home::new();
+        if !module::is_loaded() {
+            load(&home, &[]);
+        }
+        let net = Net::new(&["lab", "desk"]).unwrap();
+        net.ip("-n {lab} link add cable up type veth peer name cable netns {desk}").unwrap();
+
+        net.ip("-n {desk} link set cable up").unwrap();
+        Some(World { net, home })
+    }
+
+    /// With routes for what is below /lab: from `desk` to `lab`, and there to its applications.
+    fn routed() -> Option<Self> {
+        let world = World::new()?;
+        world.ok("lab", &["kernel", "face", "create", "cable"]);
+        world.ok("lab", &["kernel", "route", "add", "/lab", "local"]);
+        world.ok("desk", &["kernel", "route", "add", "/lab", "cable"]);
+        Some(world)
+    }
+
+    /// `namely` in a namespace; it is told of no router.
+    fn namely<S: AsRef<OsStr>>(&self, node: &str, words: impl IntoIterator<Item = S>) -> Command {
+        let namely = self.home.namely(words);
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.net.name(node)]).arg(namely.get_program());
+        command.args(namely.get_args()).current_dir(self.home.path("")).env_remove("NAMELY_ROUTER");
+        command.env("HOME", self.home.path("")).env("NAMELY_HOME", self.home.path("home"));
+        command
+    }
+
+    fn run(&self, node: &str, words: &[&str]) -> Ended {
+        ended(self.namely(node, words).output().unwrap())
+    }
+
+    fn ok(&self, node: &str, words: &[&str]) -> String {
+        let end = self.run(node, words);
+        assert_eq!(end.code, Some(0), "{words:?}: {end:?}\n{}", self.home.background_log());
+        end.stdout
+    }
+
+    fn json(&self, node: &str, words: &[&str]) -> serde_json::Value {
+        let text = self.ok(node, &[words, &["--json"]].concat());
+        serde_json::from_str(text.lines().next().unwrap_or_default())
+            .unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    /// Starts what serves a prefix, and waits until it is bound.
+    fn serve(&mut self, node: &str, prefix: &str, words: &[&str]) -> usize {
+        let command = self.namely(node, words);
+        let index = self.home.spawn(command);
+        let has_it = || self.run(node, &["kernel", "bind", "list"]).stdout.contains(prefix);
+        self.home.wait_for(prefix, has_it);
+        index
+    }
+
+    /// What a user without rights gets in a namespace.
+    fn as_nobody(&self, node: &str, words: &[&str]) -> Ended {
+        let home = self.home.path("");
+        self.net.enter(node, || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_namely"));
+            command.args(words).uid(NOBODY).env_remove("NAMELY_ROUTER").env("HOME", &home);
+            ended(command.output().unwrap())
+        })
+    }
+}
+
+fn load(home: &Home, parameters: &[&str]) {
+    home.ok([&["kernel", "load", "--module", MODULE], parameters].concat());
+}
+
+/// A counter of the forwarder of a namespace.
+fn counter(world: &World, node: &str, file: &str, name: &str) -> u64 {
+    let all = world.net.enter(node, || proc::counters(file)).unwrap();
+    all.into_iter().find(|(counter, _)| counter == name).unwrap_or_else(|| panic!("{name}")).1
+}
+
+#[test]
+fn a_file_crosses_two_namespaces_with_no_router_and_is_verified() {
+    let Some(mut world) = World::routed() else { return };
+    fs::create_dir(world.home.path("data")).unwrap();
+    write_file(&world.home.path("data/f"), 1_000_000, 1);
+    world.serve("lab", "/lab/data", &["serve", "data", "--prefix", "/lab/data"]);
+    let got = world.json("desk", &["get", "/lab/data/f", "-o", "out"]);
+    assert!(fs::read(world.home.path("data/f")).unwrap() == fs::read(world.home.path("out")).unwrap());
+    assert_eq!(got["octets"].as_u64(), Some(1_000_000), "{got}");
+    assert!(got.to_string().contains("/lab/data/KEY/"), "it says who signed it: {got}");
+    let served = counter(&world, "lab", "stats", "in_interests");
+    assert!(served > 100, "each segment was asked for: {served}");
+
+    // Again: the content store of the near kernel has it, and nobody else is asked.
+    let asked = counter(&world, "desk", "stats", "out_interests");
+    world.ok("desk", &["get", "/lab/data/f", "-o", "again"]);
+    let asked_again = counter(&world, "desk", "stats", "out_interests") - asked;
+    assert!(asked_again < 20, "{asked_again} of some 130 were asked for a second time");
+    assert!(counter(&world, "desk", "cs", "hits") > 100);
+}
+
+#[test]
+fn a_tree_of_files_and_one_put_by_itself_are_fetched() {
+    let Some(mut world) = World::routed() else { return };
+    fs::create_dir_all(world.home.path("tree/below")).unwrap();
+    for (file, octets) in [("tree/a", 0), ("tree/b", 20_000), ("tree/below/c", 100)] {
+        write_file(&world.home.path(file), octets, 7);
+    }
+    world.serve("lab", "/lab/tree", &["serve", "tree", "--prefix", "/lab/tree"]);
+    assert!(world.ok("desk", &["ls", "/lab/tree"]).contains("below"));
+    world.ok("desk", &["get", "/lab/tree", "--recursive", "copy"]);
+    for file in ["a", "b", "below/c"] {
+        let both = ["tree", "copy"].map(|folder| fs::read(world.home.path(folder).join(file)).unwrap());
+        assert!(both[0] == both[1], "{file}");
+    }
+    world.serve("lab", "/lab/one", &["put", "tree/b", "/lab/one"]);
+    world.ok("desk", &["get", "/lab/one", "-o", "one"]);
+    assert!(fs::read(world.home.path("tree/b")).unwrap() == fs::read(world.home.path("one")).unwrap());
+}
+
+#[test]
+fn peek_ping_and_perf_work_with_no_router() {
+    let Some(mut world) = World::routed() else { return };
+    world.serve("lab", "/lab/ping", &["pingserver", "/lab"]);
+    let ping = world.ok("desk", &["ping", "/lab", "--count", "5", "--interval", "20"]);
+    assert!(ping.contains("5 sent, 5 answered"), "{ping}");
+
+    fs::write(world.home.path("answer"), "hello").unwrap();
+    let poke = ["poke", "/lab/hello", "--digest"];
+    let mut command = world.namely("lab", poke);
+    command.stdin(fs::File::open(world.home.path("answer")).unwrap());
+    world.home.spawn(command);
+    let is_bound = || world.run("lab", &["kernel", "bind", "list"]).stdout.contains("/lab/hello");
+    world.home.wait_for("/lab/hello", is_bound);
+    assert_eq!(world.ok("desk", &["peek", "/lab/hello", "--payload"]), "hello");
+
+    world.serve("lab", "/lab/perf", &["perf", "server", "--prefix", "/lab/perf"]);
+    let perf = world.ok("desk", &["perf", "client", "--prefix", "/lab/perf", "-t", "3"]);
+    println!("{perf}");
+    let refused = world.run("desk", &["peek", "/elsewhere"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("namely kernel route"), "{refused:?}");
+}
+
+#[test]
+fn what_another_application_has_bound_is_refused_and_is_free_when_it_has_ended() {
+    let Some(mut world) = World::routed() else { return };
+    let first = world.serve("lab", "/lab/x/ping", &["pingserver", "/lab/x"]);
+    for prefix in ["/lab/x", "/lab/x/ping/below"] {
+        let refused = world.run("lab", &["poke", prefix, "--digest"]);
+        assert_eq!(refused.code, Some(7), "{prefix}: {refused:?}");
+        assert!(refused.stderr.contains("another application has bound it"), "{refused:?}");
+        assert!(refused.stderr.contains("namely kernel bind list"), "{refused:?}");
+    }
+    world.home.stop(first);
+    world.serve("lab", "/lab/x/ping", &["pingserver", "/lab/x"]);
+    assert!(world.ok("desk", &["ping", "/lab/x", "--count", "1"]).contains("1 sent, 1 answered"));
+}
+
+#[test]
+fn a_prefix_without_a_route_is_bound_and_it_is_said_how_to_make_one() {
+    let Some(mut world) = World::new() else { return };
+    let far = "/far".repeat(60);
+    world.serve("lab", &far, &["pingserver", &far]);
+    let log = world.home.background_log();
+    assert!(log.contains("no route leads there") && log.contains("namely kernel route"), "{log}");
+    assert_eq!(world.run("lab", &["ping", &far, "--count", "1", "--timeout", "500"]).code, Some(4));
+    world.ok("lab", &["kernel", "route", "add", "/far", "local"]);
+    assert!(world.ok("lab", &["ping", &far, "--count", "1"]).contains("1 sent, 1 answered"));
+}
+
+#[test]
+fn faces_routes_strategies_and_the_content_store_go_there_and_back() {
+    let Some(world) = World::new() else { return };
+    let ok = |words: &[&str]| world.ok("lab", &[&["kernel"], words].concat());
+    let fails = |code: i32, words: &[&str]| {
+        let end = world.run("lab", &[&["kernel"], words].concat());
+        assert_eq!(end.code, Some(code), "{words:?}: {end:?}");
+        end.stderr
+    };
+    assert!(ok(&["status"]).contains("unused"), "nothing in this namespace has used it");
+    let station = "ether://[02:00:00:00:00:0b%cable]";
+    let face = world.json("lab", &["kernel", "face", "create", station])["face"].as_u64().unwrap();
+    assert_eq!(
+        world.json("lab", &["kernel", "face", "create", station])["face"].as_u64(),
+        Some(face),
+        "it is there"
+    );
+    assert!(ok(&["face", "create", "cable"]).starts_with("face "));
+    let faces = ok(&["face", "list"]);
+    assert!(faces.contains(station) && faces.contains("01:00:5e:00:17:aa%cable"), "{faces}");
+    fails(4, &["face", "create", "no-such-device"]);
+    fails(7, &["face", "destroy", "local"]);
+    fails(4, &["face", "destroy", "999"]);
+
+    ok(&["route", "add", "/a/b", station, "--cost", "7"]);
+    ok(&["route", "add", "/a/b", "local"]);
+    let routes = ok(&["route", "list"]);
+    assert!(
+        routes.contains("/a/b") && routes.contains(&face.to_string()) && routes.contains('7'),
+        "{routes}"
+    );
+    fails(4, &["route", "add", "/a/b", "999"]);
+    ok(&["route", "remove", "/a/b", station]);
+    fails(4, &["route", "remove", "/a/b", station]);
+    ok(&["route", "remove", "/a/b", "local"]);
+    assert!(!ok(&["route", "list"]).contains("/a/b"));
+
+    ok(&["strategy", "set", "/live", "multicast"]);
+    assert!(ok(&["strategy", "list"]).contains("/live"));
+    fails(4, &["strategy", "set", "/live", "no-such-strategy"]);
+    ok(&["strategy", "unset", "/live"]);
+    fails(4, &["strategy", "unset", "/live"]);
+
+    ok(&["cs", "config", "--capacity", "100"]);
+    assert!(ok(&["cs", "info"]).contains("of 100"));
+    fails(7, &["cs", "config", "--capacity", "4000000000"]);
+    fails(4, &["cs", "erase", "/nothing"]);
+    ok(&["face", "destroy", station]);
+    assert!(!ok(&["face", "list"]).contains(station));
+    let status = ok(&["status"]);
+    assert!(status.contains("running") && status.contains("Linux 6."), "{status}");
+    assert!(ok(&["status", "--counters"]).contains("out_interests"));
+}
+
+#[test]
+fn who_has_no_rights_binds_and_lists_but_changes_no_route() {
+    let Some(world) = World::routed() else { return };
+    let routes = world.ok("lab", &["kernel", "route", "list"]);
+    for words in [
+        &["kernel", "route", "add", "/lab/x", "local"][..],
+        &["kernel", "route", "remove", "/lab", "local"],
+        &["kernel", "face", "create", "cable"],
+        &["kernel", "strategy", "set", "/", "multicast"],
+        &["kernel", "cs", "config", "--capacity", "0"],
+        &["kernel", "cs", "erase", "/"],
+        &["kernel", "unload"],
+    ] {
+        let refused = world.as_nobody("lab", words);
+        assert_eq!(refused.code, Some(7), "{words:?}: {refused:?}");
+        assert!(refused.stderr.contains("CAP_"), "it says what is missing: {refused:?}");
+    }
+    let listed = world.as_nobody("lab", &["kernel", "route", "list"]);
+    assert_eq!((listed.code, &*listed.stdout), (Some(0), &*routes));
+    // An application of nobody's binds, and the FIB is as it was.
+    let name: namely_wire::Name = "/lab/nobody".parse().unwrap();
+    let socket = world.net.enter("lab", namely_nnet::Socket::open).unwrap();
+    socket.bind(name.as_name()).unwrap();
+    assert_eq!(world.ok("lab", &["kernel", "route", "list"]), routes);
+    let refused = world.as_nobody("lab", &["pingserver", "/localhost"]);
+    assert_eq!(refused.code, Some(7), "{refused:?}");
+    assert!(refused.stderr.contains("CAP_NET_ADMIN"), "{refused:?}");
+}
+
+#[test]
+fn the_module_is_loaded_and_unloaded_by_the_command() {
+    let Some(world) = World::new() else { return };
+    let home = &world.home;
+    assert!(home.ok(["kernel", "load"]).contains("loaded already"));
+    let busy = world.net.enter("lab", namely_nnet::Socket::open).unwrap();
+    assert!(home.fails(7, ["kernel", "unload"]).contains("in use"));
+    drop(busy);
+    home.ok(["kernel", "unload"]);
+    assert!(!module::is_loaded());
+    for words in [&["kernel", "status"][..], &["kernel", "route", "list"], &["kernel", "cs", "info"]] {
+        assert!(home.fails(3, words).contains("namely kernel load"), "{words:?}");
+    }
+    let named = home.fails(3, ["peek", "/x", "--router", "kernel://"]);
+    assert!(named.contains("not loaded") && named.contains("namely kernel load"), "{named}");
+    let nearest = world.run("lab", &["peek", "/x"]);
+    assert!(nearest.stderr.contains("no router is running"), "{nearest:?}");
+    home.fails(4, ["kernel", "unload"]);
+    home.fails(1, ["kernel", "load", "--module", "/init"]);
+    home.fails(1, ["kernel", "load", "--module", MODULE, "family=9999"]);
+
+    // Another number, which programs find by themselves.
+    load(home, &["family=20", "cs_packets_max=128"]);
+    assert_eq!(module::family(), 20);
+    assert_eq!(world.run("lab", &["peek", "/x"]).code, Some(4), "the kernel answers that it has no route");
+    assert!(world.ok("lab", &["kernel", "cs", "info"]).contains("of 128"));
+    home.fails(7, ["kernel", "load", "family=18"]);
+    home.ok(["kernel", "unload"]);
+}
+
+#[test]
+fn a_forwarder_that_has_stopped_is_told_to_who_asks_it_and_to_who_served_by_it() {
+    let Some(mut world) = World::new() else { return };
+    world.home.ok(["kernel", "unload"]);
+    load(&world.home, &["planted=1"]);
+    world.ok("lab", &["kernel", "route", "add", "/", "local"]);
+    world.serve("lab", "/lab/ping", &["pingserver", "/lab"]);
+    let stopped = world.net.enter("lab", || Control::open().unwrap().plant_panic());
+    assert_eq!(stopped, Err(ControlError::Stopped));
+    let peek = world.run("lab", &["peek", "/x"]);
+    assert_eq!(peek.code, Some(3), "{peek:?}");
+    assert!(peek.stderr.contains("has stopped") && peek.stderr.contains("namely kernel status"), "{peek:?}");
+    assert!(world.ok("lab", &["kernel", "status"]).contains("stopped"));
+    assert_eq!(world.run("lab", &["kernel", "route", "list"]).code, Some(3));
+    assert_eq!(world.run("desk", &["peek", "/x"]).code, Some(4), "the other namespace's goes on");
+    drop(world);
+    Home::new().ok(["kernel", "unload"]);
+}
+
+/// The commands between ```` ```console kernel ```` and its end.
+fn commands_for_guests(document: &str) -> Vec<&str> {
+    let blocks = document.split("```console kernel\n").skip(1);
+    let lines = blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines());
+    lines.filter_map(|line| line.strip_prefix("$ ")).collect()
+}
+
+#[test]
+fn the_commands_that_documents_show_for_the_kernel_run() {
+    let documents = [
+        ("README.md", include_str!("../../../README.md")),
+        ("docs/kernel.md", include_str!("../../../docs/kernel.md")),
+    ];
+    for (document, text) in documents {
+        assert!(commands_for_guests(text).len() >= 5, "{document} shows how it is used");
+    }
+    let Some(world) = World::new() else { return };
+    let World { net, home } = world;
+    drop(net);
+    for (document, text) in documents {
+        home.run(["kernel", "unload"]);
+        // Where the module lies in a guest, `namely kernel load` finds it as elsewhere.
+        let installed = Path::new("/lib/modules").join(module::release()).join("updates");
+        fs::create_dir_all(&installed).unwrap();
+        fs::copy(MODULE, installed.join("nnet.ko")).unwrap();
+        let folder = home.path(document.rsplit('/').next().unwrap_or_default());
+        fs::create_dir_all(folder.join("data/notes")).unwrap();
+        fs::write(folder.join("data/hello.txt"), "hello\n").unwrap();
+        fs::write(folder.join("data/notes/first.txt"), "hello\n").unwrap();
+        let script = commands_for_guests(text)
+            .iter()
+            .fold(String::from("set -eux\n"), |all, command| format!("{all}{command}\n"));
+        let printed = fs::File::create(folder.join("printed")).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).current_dir(&folder).env_remove("NAMELY_ROUTER");
+        shell.env("HOME", &folder).env("NAMELY_HOME", folder.join("home"));
+        // What is still served ends with the shell's group.
+        shell.process_group(0).stdout(printed.try_clone().unwrap()).stderr(printed);
+        let mut shell = shell.spawn().unwrap();
+        let group = Pid::from_raw(shell.id() as i32).unwrap();
+        let end = Instant::now() + 4 * LIMIT;
+        let status = loop {
+            match shell.try_wait().unwrap() {
+                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
+                status => break status,
+            }
+        };
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = shell.wait();
+        let printed = fs::read_to_string(folder.join("printed")).unwrap();
+        assert!(status.is_some_and(|status| status.success()), "{document}: {status:?}\n{printed}");
+        println!("{document}: {printed}");
+        for name in ["lab", "desk"] {
+            Command::new("ip").args(["netns", "del", name]).output().unwrap();
+        }
+    }
+}
