@@ -25,7 +25,7 @@ pub struct Binding {
 
 /// Where cases run.
 pub struct Environment<'a> {
-    /// The connector: `unix`, `memif`, `tcp`, `udp`, `ethernet`, `nfd`, `ndnd`.
+    /// The connector: `unix`, `memif`, `tcp`, `udp`, `ethernet`, `kernel`, `nfd`, `ndnd`.
     pub connector: &'static str,
     /// The router's address.
     pub router: String,

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Environment, run};
 use namely_interop::{Link, Router, World, programs, python_package};
-use namely_skip::{Need, or_skip};
+use namely_skip::{Need, or_skip, skip};
 use namely_testbed::Net;
 
 /// Above the prefixes of all cases; the drivers have a key for it.
@@ -16,6 +16,11 @@ const PREFIX: &str = "/conformance";
 
 /// Environment variable with a part of the titles of the cases to run; unset: all.
 const ONLY_VARIABLE: &str = "NAMELY_CONFORMANCE_CASE";
+
+/// Environment variables with the driver of C, where it is compiled already, and with a Python that
+/// has the package.
+const C_DRIVER_VARIABLE: &str = "NAMELY_C_DRIVER";
+const PYTHON_VARIABLE: &str = "NAMELY_PYTHON";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -40,7 +45,8 @@ fn bindings() -> Vec<Binding> {
     if let Some(driver) = or_skip(Need::Cc, c_driver()) {
         bindings.push(Binding { name: "c", command: Box::new(move || Command::new(&driver)) });
     }
-    if let Some(python) = or_skip(Need::Python, python_package()) {
+    let python = std::env::var_os(PYTHON_VARIABLE).map_or_else(python_package, |python| Ok(python.into()));
+    if let Some(python) = or_skip(Need::Python, python) {
         let driver = root().join("bindings/python/tests/driver.py");
         let command = move || {
             let mut command = Command::new(&python);
@@ -56,6 +62,9 @@ fn bindings() -> Vec<Binding> {
 fn c_driver() -> Result<PathBuf, String> {
     static DRIVER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = DRIVER.get_or_init(|| {
+        if let Some(driver) = std::env::var_os(C_DRIVER_VARIABLE) {
+            return Ok(driver.into());
+        }
         for tool in ["cc", "pkg-config"] {
             Command::new(tool).arg("--version").output().map_err(|e| format!("{tool} cannot be run: {e}"))?;
         }
@@ -101,9 +110,13 @@ fn every_case_at(
     let world = World::new();
     let certificate = world.namely_key(PREFIX, "ed25519");
     let Some(router) = or_skip(Need::Peers, start(&world, &certificate)) else { return };
+    every_case_in(&world, connector, uri(&router), || router.log());
+}
+
+/// The same over the router at `uri`, which tells what happened by `log`.
+fn every_case_in(world: &World, connector: &'static str, uri: String, log: impl Fn() -> String) {
     let (cases, bindings, home) = (cases(), bindings(), world.path("namely"));
-    let place =
-        Environment { connector, router: uri(&router), home: &home, dir: world.dir(), prefix: PREFIX };
+    let place = Environment { connector, router: uri, home: &home, dir: world.dir(), prefix: PREFIX };
     let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
     let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);
     let mut failed = Vec::new();
@@ -123,7 +136,7 @@ fn every_case_at(
         }
         failed.extend(report.failed.into_iter().map(|why| format!("{who}: {why}")));
     }
-    assert!(failed.is_empty(), "{}\n{}", failed.join("\n"), router.log());
+    assert!(failed.is_empty(), "{}\n{}", failed.join("\n"), log());
 }
 
 fn namelyd(world: &World, certificate: &Path) -> Result<Router, String> {
@@ -185,4 +198,19 @@ fn every_binding_does_every_case_over_nfd() {
 #[test]
 fn every_binding_does_every_case_over_ndnd() {
     every_case("ndnd", Link::Unix, |world, _| Router::ndnd(world));
+}
+
+/// No router at all: the forwarder in the kernel, of a guest that `kernel/run --tools` boots.
+#[test]
+fn every_binding_does_every_case_over_the_kernel() {
+    if std::env::var_os("NAMELY_GUEST").is_none() {
+        return skip(Need::Guest, "it loads a module: `kernel/run --tools` runs it in a guest");
+    }
+    let namely = |words: &[&str]| output(Command::new(programs().join("namely")).arg("kernel").args(words));
+    namely(&["load", "--module", "/modules/nnet.ko"]);
+    namely(&["route", "add", PREFIX, "local"]);
+    let world = World::new();
+    world.namely_key(PREFIX, "ed25519");
+    every_case_in(&world, "kernel", "kernel://".into(), || namely(&["status", "--counters"]));
+    namely(&["unload"]);
 }
