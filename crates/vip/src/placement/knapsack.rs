@@ -1,0 +1,106 @@
+//! The most valuable set of objects within a number of octets.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use crate::limits::SEARCH_STEPS_MAX;
+
+/// A search for the best set: by value per octet first, and then, depth first, every set that could
+/// be worth more, until [`SEARCH_STEPS_MAX`] objects were looked at. The first descent alone, or the
+/// best single object, is at least half of the best. Its memory is made once.
+#[derive(Clone, Debug)]
+pub struct Knapsack {
+    /// Objects by falling value per octet.
+    order: Vec<u32>,
+    /// Places in `order` of what is taken on the way, and of the best set.
+    taken: Vec<u32>,
+    best: Vec<u32>,
+}
+
+impl Knapsack {
+    /// For so many objects.
+    pub fn new(objects: usize) -> Self {
+        Knapsack {
+            order: Vec::with_capacity(objects),
+            taken: Vec::with_capacity(objects),
+            best: Vec::with_capacity(objects),
+        }
+    }
+
+    /// The objects of the best set within `room` octets, none of value 0. Of equal value per octet
+    /// come first those that `favoured` says, then by index: where all have one size these are the
+    /// most valuable ones.
+    ///
+    /// Values are at most [`crate::COUNT_MAX`], sizes at least 1.
+    pub fn fill(
+        &mut self,
+        values: &[u64],
+        sizes: &[u64],
+        room: u64,
+        favoured: impl Fn(usize) -> bool,
+    ) -> &[u32] {
+        self.order.clear();
+        let able = (0..values.len()).filter(|k| values[*k] > 0 && sizes[*k] <= room);
+        self.order.extend(able.map(|k| k as u32));
+        self.order.sort_unstable_by(|&a, &b| {
+            let (k, o) = (a as usize, b as usize);
+            by_density(values[o], sizes[o], values[k], sizes[k])
+                .then_with(|| favoured(o).cmp(&favoured(k)))
+                .then(a.cmp(&b))
+        });
+        self.search(values, sizes, room);
+        for place in &mut self.best {
+            *place = self.order[*place as usize];
+        }
+        &self.best
+    }
+
+    /// Finds the places in `order` of the best set.
+    fn search(&mut self, values: &[u64], sizes: &[u64], room: u64) {
+        let value = |place: usize| u128::from(values[self.order[place] as usize]);
+        let size = |place: usize| sizes[self.order[place] as usize];
+        // Of one size, nothing is worth more than the first descent.
+        let is_exact = self.order.windows(2).all(|pair| sizes[pair[0] as usize] == sizes[pair[1] as usize]);
+        self.taken.clear();
+        self.best.clear();
+        let (mut best, mut total, mut left, mut place, mut steps) = (0, 0u128, room, 0, 0);
+        if let Some(one) = (0..self.order.len()).max_by_key(|&place| (value(place), usize::MAX - place)) {
+            best = value(one);
+            self.best.push(one as u32);
+        }
+        loop {
+            // What follows fills what is left at no more than the next one's value per octet.
+            let may_gain = |place: usize, total: u128, left: u64| {
+                let missing = best.saturating_sub(total);
+                total > best || missing * u128::from(size(place)) < u128::from(left) * value(place)
+            };
+            while place < self.order.len() && may_gain(place, total, left) {
+                if size(place) <= left {
+                    (total, left) = (total + value(place), left - size(place));
+                    self.taken.push(place as u32);
+                }
+                (place, steps) = (place + 1, steps + 1);
+            }
+            // Of an equal one, the set that fills by value per octet is kept: it comes first.
+            if total > best || (total == best && self.best.len() == 1) {
+                best = total;
+                self.best.clone_from(&self.taken);
+            }
+            let Some(last) = self.taken.pop() else { return };
+            if is_exact || steps >= SEARCH_STEPS_MAX {
+                return;
+            }
+            let last = last as usize;
+            (total, left, place) = (total - value(last), left + size(last), last + 1);
+        }
+    }
+}
+
+/// Compares two values per octet.
+fn by_density(value: u64, octets: u64, other_value: u64, other_octets: u64) -> Ordering {
+    if octets == other_octets {
+        return value.cmp(&other_value);
+    }
+    let this = u128::from(value) * u128::from(other_octets);
+    this.cmp(&(u128::from(other_value) * u128::from(octets)))
+}
