@@ -4,10 +4,12 @@
 //! A *VIP* is one request for one whole object. Routers count them for each object, send them
 //! towards where fewer are ([`Plane`]), and let what they see decide about the real packets: an
 //! object is asked for where most of its VIPs went, and kept where most came ([`placement`]).
+//! [`Vip`] is the state machine around it that agrees with the neighbours ([`message`] is what they
+//! say to each other).
 //!
 //! This crate reads no clock and no socket, uses no floats, and neither signs nor verifies: its home
-//! does. What a neighbour can make it keep is bounded ([`limits`]). docs/vip.md explains the plane
-//! with one slot worked out.
+//! does. What a neighbour can make it keep is bounded ([`limits`]), and what is refused is counted
+//! by reason ([`Counter`]). docs/vip.md explains the plane with one slot worked out.
 //!
 //! VIP may be covered by patents: see the file NOTICE.
 #![no_std]
@@ -18,14 +20,20 @@ extern crate alloc;
 extern crate std;
 
 mod count;
+mod counters;
 mod hops;
 pub mod limits;
 mod link;
+pub mod message;
+mod neighbour;
 mod objects;
 pub mod placement;
 mod plane;
+mod vip;
 
 pub use count::{COUNT_MAX, Decay, UNIT, VIPS_OCTETS_MAX, vips_of};
+pub use counters::{Counter, Counters};
 pub use objects::{Object, ObjectId, Objects, ObjectsError};
 pub use placement::{NOWHERE, Tier};
-pub use plane::{Demand, Follow, Plane, PlaneConfig, Totals};
+pub use plane::{Follow, Plane, PlaneConfig, Totals};
+pub use vip::{Action, Config, ConfigError, Look, NeighbourConfig, NeighbourStatus, Vip};

@@ -33,16 +33,6 @@ pub enum Follow {
     Store,
 }
 
-/// What an Interest counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Demand {
-    /// The share of the object that its Data is.
-    #[default]
-    Share,
-    /// One object when its first packet is asked for, nothing otherwise.
-    Request,
-}
-
 /// How a plane is computed.
 #[derive(Clone, Debug)]
 pub struct PlaneConfig {
@@ -59,7 +49,7 @@ pub struct PlaneConfig {
 }
 
 /// VIPs by what became of them, in [`crate::UNIT`], since the plane was made:
-/// `counts + under way + departed + drained + arrived + saturated = entered`, to the unit.
+/// `counts + pending + departed + drained + arrived + saturated = entered`, to the unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Asked for here, times the amplification, or received, or given back.

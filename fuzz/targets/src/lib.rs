@@ -19,6 +19,7 @@ mod objects;
 mod packets;
 mod security;
 pub mod seeds;
+mod vip;
 
 /// One fuzz target.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "memif_rings", run: memif::rings },
     Target { name: "byte_range", run: cms::byte_range },
     Target { name: "catalogue", run: cms::catalogue },
+    Target { name: "vip", run: vip::vip },
 ];
 
 /// Runs the target called `name` on one input.

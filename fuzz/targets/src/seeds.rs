@@ -37,7 +37,7 @@ pub(crate) type Group = Vec<(&'static str, Vec<u8>)>;
 
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {
-    let groups: [(&str, Group); 18] = [
+    let groups: [(&str, Group); 19] = [
         ("interest", interests()),
         ("data", datas()),
         ("lp", link_packets()),
@@ -56,6 +56,7 @@ pub fn seeds() -> Vec<Seed> {
         ("memif_rings", crate::memif::ring_seeds()),
         ("byte_range", crate::cms::range_seeds()),
         ("catalogue", crate::cms::catalogue_seeds()),
+        ("vip", crate::vip::seeds()),
     ];
     let seed = |target, (name, octets)| Seed { target, name, octets };
     groups.into_iter().flat_map(|(target, group)| group.into_iter().map(move |s| seed(target, s))).collect()

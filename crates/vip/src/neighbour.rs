@@ -1,0 +1,115 @@
+//! What is kept of a neighbour: what it told, what is on its way to it, and what came from it.
+
+use alloc::vec::Vec;
+
+use namely_wire::Name;
+
+use crate::limits::{OFFERS_MAX, REQUESTS_MAX, SEGMENTS_MAX};
+
+/// VIPs that a neighbour has not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnderWay {
+    pub(crate) slot: u64,
+    pub(crate) object: usize,
+    pub(crate) vips: u64,
+}
+
+/// Counts of which segments are still to come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Assembly {
+    /// Boot, slot and last segment of the first that came.
+    pub(crate) of: Option<(u64, u64, u64)>,
+    /// Bit i: segment i has come.
+    pub(crate) come: u16,
+    pub(crate) counts: Vec<u64>,
+}
+
+impl Assembly {
+    /// Returns true if every segment has come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.of.is_some_and(|(_, _, last)| self.come.count_ones() as u64 == last + 1)
+    }
+}
+
+/// A neighbour that speaks VIP.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbour {
+    /// Its name in the exchange.
+    pub(crate) router: Vec<u8>,
+    /// What the link carries of Data to it, octets per second.
+    pub(crate) octets_per_s_out: u64,
+    /// Its life that is known.
+    pub(crate) boot: Option<u64>,
+    /// Its period, as it told, ms.
+    pub(crate) period_ms: u64,
+    /// Times of its last requests, us: of A and of B.
+    pub(crate) asked_us: [u64; 2],
+    /// Slot in which it was told counts last.
+    pub(crate) told_slot: u64,
+    /// Signed requests, and requests for segments, that are still looked at in this slot.
+    pub(crate) requests_left: u32,
+    pub(crate) segments_left: u32,
+    /// Times of what was asked of it and is not answered, us.
+    pub(crate) counts_asked_us: Option<u64>,
+    pub(crate) offers_asked_us: Option<u64>,
+    pub(crate) assembly: Assembly,
+    /// Until when its counts are used.
+    pub(crate) fresh_until_ns: u64,
+    /// B as it asked it, when the answer has to wait for this slot's choice.
+    pub(crate) waiting: Option<Name>,
+    /// By rising slot, at most [`OFFERS_MAX`].
+    pub(crate) under_way: Vec<UnderWay>,
+    /// Its last slot whose VIPs were entered here.
+    pub(crate) entered: u64,
+}
+
+impl Neighbour {
+    pub(crate) fn new(router: Vec<u8>, octets_per_s_out: u64, objects: usize) -> Self {
+        let assembly = Assembly { counts: alloc::vec![0; objects], ..Assembly::default() };
+        Neighbour {
+            router,
+            octets_per_s_out,
+            boot: None,
+            period_ms: 0,
+            asked_us: [0; 2],
+            told_slot: 0,
+            requests_left: 0,
+            segments_left: 0,
+            counts_asked_us: None,
+            offers_asked_us: None,
+            assembly,
+            fresh_until_ns: 0,
+            waiting: None,
+            under_way: Vec::with_capacity(OFFERS_MAX),
+            entered: 0,
+        }
+    }
+
+    /// A slot of one's own begins, in which counts are asked for at `time_us`.
+    pub(crate) fn begin(&mut self, time_us: u64) {
+        (self.requests_left, self.segments_left) = (REQUESTS_MAX, REQUESTS_MAX * SEGMENTS_MAX as u32);
+        self.counts_asked_us = Some(time_us);
+        (self.assembly.of, self.assembly.come) = (None, 0);
+        self.assembly.counts.fill(0);
+    }
+
+    /// Returns true if counts were asked for and are not whole.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.counts_asked_us.is_some()
+    }
+
+    /// Forgets a former life. What it has not acknowledged is taken out, to go back.
+    pub(crate) fn forget(&mut self) -> impl Iterator<Item = UnderWay> + '_ {
+        self.boot = None;
+        self.entered = 0;
+        self.fresh_until_ns = 0;
+        self.offers_asked_us = None;
+        self.waiting = None;
+        self.under_way.drain(..)
+    }
+
+    /// It has entered all up to this slot.
+    pub(crate) fn acknowledge(&mut self, slot: u64) {
+        self.under_way.retain(|under_way| under_way.slot > slot);
+    }
+}

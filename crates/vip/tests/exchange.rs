@@ -1,0 +1,230 @@
+//! The exchange between neighbours (VI-10): routers that step together and lose nothing are the
+//! exact model, and whatever is lost, repeated, reordered or started anew, every VIP is entered once.
+
+mod model;
+mod network;
+
+use model::{Scenario, hex};
+use namely_vip::{Counter, Decay, Follow, Object, Objects, PlaneConfig, Tier, UNIT, Vip};
+use network::{MS, Net};
+use proptest::prelude::*;
+
+const PERIOD_MS: u32 = 1000;
+const PERIOD: u64 = PERIOD_MS as u64 * MS;
+
+/// Routers of a scenario; their neighbours are those of the scenario, in its order.
+fn routers(scenario: &Scenario) -> Net {
+    let neighbours = scenario.links.iter();
+    let neighbours = neighbours.map(|links| links.iter().map(|(n, octets)| (Some(*n), *octets)).collect());
+    let planes = (0..scenario.nodes()).map(|n| scenario.config(n)).collect();
+    let mut net = Net::new(&scenario.catalogue(), PERIOD_MS, planes, neighbours.collect());
+    for n in 0..scenario.nodes() {
+        scenario.set_up(n, net.nodes[n].vip.plane_mut());
+    }
+    net
+}
+
+#[test]
+fn routers_that_step_together_and_lose_nothing_are_the_model() {
+    for mut scenario in Scenario::all() {
+        // The other lines differ from these in their caches, which tests/plane.rs has.
+        if scenario.name().starts_with("line") && scenario.name() != "line-a1.5" {
+            continue;
+        }
+        let mut net = routers(&scenario);
+        net.law = Box::new(|_| vec![20 * MS]);
+        let (mut counts, mut moved, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+        for t in 0..scenario.slots() {
+            net.run(t * PERIOD + PERIOD - MS);
+            let planes: Vec<_> = net.nodes.iter().map(|node| node.vip.plane().clone()).collect();
+            scenario.record(planes.iter(), &mut Vec::new(), &mut sent);
+            for (n, k, vips) in scenario.arrivals() {
+                net.ask(n, k, vips);
+            }
+            net.run((t + 1) * PERIOD);
+            let from = moved.len();
+            scenario.record(net.nodes.iter().map(|node| node.vip.plane()), &mut counts, &mut moved);
+            // What is kept is of the end of the slot, what was sent of its middle.
+            let kept = scenario.nodes() * scenario.objects();
+            moved.truncate(from + kept);
+            moved.extend(sent.drain(..).skip(kept));
+            net.check();
+        }
+        scenario.compare_the_end(net.nodes.iter().map(|node| node.vip.plane()));
+        assert_eq!(hex(&counts), scenario.value["counts_sha256"], "{}", scenario.name());
+        assert_eq!(hex(&moved), scenario.value["moved_sha256"], "{}", scenario.name());
+        assert_eq!(net.lost_and_doubled(), (0, 0));
+    }
+}
+
+/// A diamond: consumers at 0, the source at 3, caches at 1 and 2, and beside it at 0 a next hop that
+/// does not speak VIP.
+fn diamond() -> Net {
+    let objects = (0..4).map(|k| Object { id: 77 - k, octets: 1000 });
+    let objects = Objects::new(objects.collect()).unwrap();
+    let config = |octets| PlaneConfig {
+        amplification: 2,
+        decay: Decay::from_factor(4_290_000_000),
+        follow: Follow::Scores,
+        tiers: vec![Tier { octets, rate: 700, admit: 0, evict: 0 }],
+        weight: 0,
+    };
+    let planes = [0, 1000, 1000, 0].map(config).to_vec();
+    let neighbours = vec![
+        vec![(Some(1), 1300), (Some(2), 900), (None, 300)],
+        vec![(Some(0), 1300), (Some(3), 1100)],
+        vec![(Some(0), 900), (Some(3), 1700)],
+        vec![(Some(1), 1100), (Some(2), 1700)],
+    ];
+    let mut net = Net::new(&objects, PERIOD_MS, planes, neighbours);
+    (0..4).for_each(|n| routes(n, &mut net.nodes[n].vip));
+    net
+}
+
+fn routes(n: usize, vip: &mut Vip) {
+    let hops: &[usize] = [&[0, 1, 2][..], &[1], &[1], &[]][n];
+    for k in 0..4 {
+        vip.plane_mut().set_hops(k, hops.iter().copied());
+        vip.plane_mut().set_source(k, n == 3);
+    }
+}
+
+/// A generator of which a test has as many as it needs.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % most
+    }
+}
+
+/// Lets packets be lost, repeated and late: in percent, percent, and ns.
+fn adversary(net: &mut Net, seed: u64, loss: u64, repeat: u64, late: u64) {
+    let mut draw = Draw(seed | 1);
+    net.law = Box::new(move |_| {
+        let copies = if draw.below(100) < loss { 0 } else { 1 + u64::from(draw.below(100) < repeat) * 2 };
+        (0..copies).map(|_| MS + draw.below(late)).collect()
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_vip_is_in_one_place_whatever_is_lost_repeated_or_reordered(
+        seed in any::<u64>(), loss in 0..90u64, repeat in 0..60u64, late in 1..4 * PERIOD,
+    ) {
+        let mut net = diamond();
+        adversary(&mut net, seed, loss, repeat, late);
+        let mut draw = Draw(!seed | 1);
+        for t in 0..60 {
+            net.ask(0, draw.below(4) as usize, draw.below(2 * UNIT));
+            net.ask(2, draw.below(4) as usize, draw.below(UNIT));
+            net.run(t * PERIOD + draw.below(PERIOD));
+            net.check();
+        }
+        assert_eq!(net.lost_and_doubled(), (0, 0));
+    }
+
+    #[test]
+    fn what_was_under_way_to_a_router_that_starts_anew_is_all_that_counts_twice(
+        seed in any::<u64>(), loss in 0..60u64, repeat in 0..60u64, late in 1..2 * PERIOD,
+        restarts in proptest::collection::vec((0..60u64, 0..4usize, any::<bool>()), 1..6),
+    ) {
+        let mut net = diamond();
+        adversary(&mut net, seed, loss, repeat, late);
+        let mut draw = Draw(!seed | 1);
+        for t in 0..60 {
+            net.ask(0, draw.below(4) as usize, draw.below(2 * UNIT));
+            net.run(t * PERIOD + draw.below(PERIOD));
+            for (_, n, is_started_anew) in restarts.iter().filter(|(at, ..)| *at == t) {
+                let before = net.lost_and_doubled();
+                if *is_started_anew {
+                    net.restart(*n, |vip| routes(*n, vip));
+                } else {
+                    let neighbour = net.nodes[*n].neighbours[0].unwrap();
+                    net.forget(*n, neighbour);
+                }
+                // Eight slots to each of three neighbours at most, of what their links carry.
+                let doubled = net.lost_and_doubled().1 - before.1;
+                prop_assert!(doubled <= 8 * 6 * UNIT, "{doubled}");
+            }
+            net.check();
+        }
+    }
+}
+
+#[test]
+fn after_a_silence_of_any_length_the_counts_are_heard_again_and_everything_arrives() {
+    let mut net = diamond();
+    adversary(&mut net, 5, 100, 0, 1);
+    (0..4).for_each(|k| net.ask(0, k, UNIT));
+    net.run(40 * PERIOD);
+    assert!(net.count(0, Counter::CountsStale) > 70);
+    net.law = Box::new(|_| vec![MS]);
+    net.run(80 * PERIOD);
+    net.check();
+    let left: u64 = net.nodes.iter().flat_map(|node| node.vip.plane().counts()).sum();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn no_more_than_eight_slots_are_under_way_to_a_neighbour_that_does_not_acknowledge() {
+    let mut net = diamond();
+    // Requests for VIPs are lost, and nothing else.
+    net.law = Box::new(|octets| {
+        if octets[0] == 5 && octets.windows(3).any(|w| w == [8, 1, b'B']) { vec![] } else { vec![MS] }
+    });
+    for t in 0..30 {
+        net.ask(0, 0, 4 * UNIT);
+        net.run((t + 1) * PERIOD - 1);
+        net.check();
+    }
+    let status = net.nodes[0].vip.neighbour(0).unwrap();
+    assert_eq!(status.slots_under_way, namely_vip::limits::OFFERS_MAX);
+    assert!(net.count(0, Counter::OffersFull) > 20);
+    net.law = Box::new(|_| vec![MS]);
+    net.run(34 * PERIOD);
+    assert!(net.nodes[0].vip.neighbour(0).unwrap().slots_under_way <= 2);
+    assert!(net.nodes[1].vip.neighbour(0).unwrap().entered > 29);
+    net.check();
+}
+
+#[test]
+fn counts_of_more_objects_than_a_packet_holds_come_in_segments_and_a_lost_one_is_counted() {
+    for (objects, segments) in [(500, 1), (501, 2), (4096, 9)] {
+        let list = (0..objects).map(|k| Object { id: k * 7919 % 100_003, octets: 1000 });
+        let objects = Objects::new(list.collect()).unwrap();
+        let config = PlaneConfig {
+            amplification: 1,
+            decay: Decay::NONE,
+            follow: Follow::Scores,
+            tiers: vec![],
+            weight: 0,
+        };
+        let links = vec![vec![(Some(1), 1000)], vec![(Some(0), 1000)]];
+        let mut net = Net::new(&objects, PERIOD_MS, vec![config.clone(), config], links);
+        net.run(PERIOD / 2);
+        (0..objects.len()).for_each(|k| net.ask(1, k, UNIT + k as u64));
+        net.run(PERIOD + PERIOD / 2);
+        assert_eq!(net.count(0, Counter::CountsHeard), 2);
+        let told = net.nodes[1].vip.plane().told().to_vec();
+        assert_eq!(net.nodes[0].vip.plane_mut().heard_mut(0), &told[..], "{segments} segments");
+        assert_eq!(net.count(0, Counter::SegmentsMissing), 0);
+        if segments > 1 {
+            // The last of them is not asked for from now on.
+            let last = namely_wire::Name::new().join_segment(segments - 1);
+            net.law = Box::new(move |octets| {
+                let last = last.as_bytes();
+                let is_last = octets[0] == 5 && octets.windows(last.len()).any(|octets| octets == last);
+                if is_last { vec![] } else { vec![MS] }
+            });
+            net.run(5 * PERIOD);
+            assert_eq!(net.count(0, Counter::SegmentsMissing), 3);
+            assert_eq!((net.count(0, Counter::CountsHeard), net.count(0, Counter::CountsStale)), (2, 2));
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! What a neighbour says that is wrong, old, too much or a lie: each is refused by its reason, and
+//! the others keep their slots.
+
+mod network;
+
+use namely_vip::limits::{
+    COUNTS_PER_SEGMENT, NEIGHBOURS_MAX, OFFERS_MAX, PERIOD_RATIO_MAX, REQUESTS_MAX, ROUTER_OCTETS_MAX,
+    SEGMENTS_MAX,
+};
+use namely_vip::message::{self, About, Offer, Title};
+use namely_vip::{
+    COUNT_MAX, Config, ConfigError, Counter, Decay, Follow, Look, NeighbourConfig, Object, Objects,
+    PlaneConfig, UNIT, Vip,
+};
+use network::{MS, Net, data, interest, router};
+
+const PERIOD_MS: u32 = 1000;
+const PERIOD: u64 = PERIOD_MS as u64 * MS;
+const ME: usize = 0;
+const HONEST: usize = 1;
+const EVIL: usize = 2;
+const IDS: [u64; 3] = [10, 20, 30];
+
+fn plane() -> PlaneConfig {
+    PlaneConfig { amplification: 1, decay: Decay::NONE, follow: Follow::Scores, tiers: vec![], weight: 0 }
+}
+
+fn objects() -> Objects {
+    Objects::new(IDS.map(|id| Object { id, octets: 1000 }).to_vec()).unwrap()
+}
+
+/// A router between an honest one, which asks through it, and one that means harm, which has said
+/// nothing wrong for two slots and nothing at all since.
+fn net() -> Net {
+    let mut net = honest();
+    net.silence(EVIL);
+    net.run(3 * PERIOD + 10 * MS);
+    net
+}
+
+/// Before it fell silent.
+fn honest() -> Net {
+    let links =
+        vec![vec![(Some(HONEST), 1000), (Some(EVIL), 1000)], vec![(Some(ME), 1000)], vec![(Some(ME), 1000)]];
+    let mut net = Net::new(&objects(), PERIOD_MS, vec![plane(); 3], links);
+    (0..3).for_each(|k| net.nodes[HONEST].vip.plane_mut().set_hops(k, [0]));
+    (0..3).for_each(|k| net.nodes[ME].vip.plane_mut().set_hops(k, [1]));
+    net.run(2 * PERIOD + 10 * MS);
+    net
+}
+
+/// A signed request of the one that means harm, as it is now `later_us` past its clock.
+fn request(net: &Net, about: About, later_us: u64, parameters: &[u8]) -> Vec<u8> {
+    let time_us = net.wall(EVIL) + later_us;
+    let title = Title { about, router: &router(EVIL), time_us, segment: 0 };
+    interest(&title.to_name(), Some(parameters))
+}
+
+/// Its life, and that of the router that it harms.
+const EVIL_BOOT: u64 = 1 + EVIL as u64;
+const MY_BOOT: u64 = 1 + ME as u64;
+
+/// Sends it and says by what it was counted.
+fn refused(net: &mut Net, packet: &[u8], counter: Counter) -> u64 {
+    let before = net.count(ME, counter);
+    net.hear(EVIL, ME, packet);
+    net.count(ME, counter) - before
+}
+
+/// The honest router still has its slots: what it asks for comes through.
+fn unharmed(net: &mut Net) {
+    let before = net.count(ME, Counter::OffersHeard);
+    let entered = net.nodes[ME].vip.neighbour(0).unwrap().entered;
+    for _ in 0..4 {
+        net.ask(HONEST, 0, UNIT / 2);
+        net.run(net.now_ns + PERIOD);
+    }
+    assert!(net.count(ME, Counter::OffersHeard) >= before + 3);
+    assert!(net.nodes[ME].vip.neighbour(0).unwrap().entered >= entered + 2);
+}
+
+/// Lets the router ask the one that means harm, and returns the title of what it asked.
+fn asked(net: &mut Net, about: About) -> (Vec<u8>, u64) {
+    let taken = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let (keep, evil) = (taken.clone(), router(EVIL));
+    // What it would answer is kept from going anywhere.
+    net.law = Box::new(move |octets| {
+        let is_evils = octets.windows(evil.len()).any(|w| w == evil);
+        keep.borrow_mut().push(octets.to_vec());
+        if is_evils { vec![] } else { vec![MS] }
+    });
+    let next = net.now_ns / PERIOD * PERIOD + PERIOD;
+    net.run(next);
+    if about == About::Offers {
+        let packet = request(net, About::Counts, 0, &message::ask_counts(EVIL_BOOT, 9, 1000));
+        net.hear(EVIL, ME, &packet);
+    }
+    let own = router(ME);
+    let titles = taken
+        .borrow()
+        .iter()
+        .filter(|octets| octets[0] == 5)
+        .filter_map(|octets| {
+            let title = message::Message::parse(octets).ok()?.title;
+            (title.about == about && title.router == own).then_some(title.time_us)
+        })
+        .collect::<Vec<_>>();
+    // Of counts the neighbour that is asked last is the second.
+    (own, *titles.last().expect("it asked"))
+}
+
+fn answer(title: (&[u8], u64), about: About, content: &[u8]) -> Vec<u8> {
+    let name = Title { about, router: title.0, time_us: title.1, segment: 0 }.to_name();
+    data(&name, content, None)
+}
+
+#[test]
+fn what_is_no_message_is_malformed_whatever_it_is_cut_to() {
+    let mut net = net();
+    let whole = request(&net, About::Counts, 0, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    for length in 0..whole.len() {
+        assert_eq!(refused(&mut net, &whole[..length], Counter::Malformed), 1);
+    }
+    for parameters in [&[][..], &[0xfd, 0xf7, 0x00, 1, 1], &[1, 0], &[0xfd, 0xf7, 0x02, 1, 1]] {
+        let packet = request(&net, About::Counts, 0, parameters);
+        assert_eq!(refused(&mut net, &packet, Counter::Malformed), 1);
+    }
+    let twice = [message::ask_counts(EVIL_BOOT, 1, 1000), message::ask_counts(EVIL_BOOT, 1, 1000)].concat();
+    let packet = request(&net, About::Counts, 0, &twice);
+    assert_eq!(refused(&mut net, &packet, Counter::Malformed), 1);
+    unharmed(&mut net);
+}
+
+#[test]
+fn another_version_is_refused_as_such() {
+    let mut net = net();
+    let mut parameters = message::ask_counts(EVIL_BOOT, 1, 1000);
+    parameters[4] = 2;
+    let packet = request(&net, About::Counts, 0, &parameters);
+    assert_eq!(refused(&mut net, &packet, Counter::OtherVersion), 1);
+    unharmed(&mut net);
+}
+
+#[test]
+fn a_request_that_is_repeated_or_older_than_the_last_is_refused() {
+    let mut net = net();
+    let parameters = message::ask_counts(EVIL_BOOT, 1, 1000);
+    let old = request(&net, About::Counts, 500, &parameters);
+    let new = request(&net, About::Counts, 1000, &parameters);
+    assert_eq!(refused(&mut net, &new, Counter::Replayed), 0);
+    assert_eq!(refused(&mut net, &new, Counter::Replayed), 1);
+    assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
+    unharmed(&mut net);
+}
+
+#[test]
+fn a_request_of_a_former_life_does_not_bring_it_back() {
+    let mut net = net();
+    let old = request(&net, About::Counts, 500, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    let new = request(&net, About::Counts, 1000, &message::ask_counts(EVIL_BOOT + 1, 1, 1000));
+    assert_eq!(refused(&mut net, &new, Counter::Restarts), 1);
+    assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
+    let old = request(&net, About::Offers, 500, &message::ask_offers(EVIL_BOOT, MY_BOOT, 1, 1));
+    assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
+    assert_eq!(net.nodes[ME].vip.neighbour(1).unwrap().boot, Some(EVIL_BOOT + 1));
+    unharmed(&mut net);
+}
+
+#[test]
+fn a_request_in_the_name_of_another_router_is_refused() {
+    let mut net = net();
+    let title = Title { about: About::Counts, router: &router(HONEST), time_us: u64::MAX, segment: 0 };
+    let packet = interest(&title.to_name(), Some(&message::ask_counts(2, 1, 1000)));
+    assert_eq!(refused(&mut net, &packet, Counter::OtherRouter), 1);
+    unharmed(&mut net);
+}
+
+#[test]
+fn four_requests_in_a_slot_are_looked_at_and_ten_thousand_more_cost_nothing() {
+    let mut net = net();
+    let told = net.count(ME, Counter::CountsTold);
+    net.law = Box::new(|_| vec![]);
+    for n in 1..=u64::from(REQUESTS_MAX) + 10_000 {
+        let packet = request(&net, About::Counts, n, &message::ask_counts(EVIL_BOOT, 1, 1000));
+        net.hear(EVIL, ME, &packet);
+    }
+    assert_eq!(net.count(ME, Counter::CountsTold), told + u64::from(REQUESTS_MAX));
+    assert_eq!(net.count(ME, Counter::RateLimited), 10_000);
+    net.law = Box::new(|_| vec![MS]);
+    unharmed(&mut net);
+}
+
+#[test]
+fn periods_at_the_limits_pass_and_those_beyond_do_not() {
+    let longest = u64::from(PERIOD_MS) * PERIOD_RATIO_MAX;
+    let shortest = u64::from(PERIOD_MS).div_ceil(PERIOD_RATIO_MAX);
+    for (period_ms, refusals) in
+        [(longest, 0), (longest + 1, 1), (shortest, 0), (shortest - 1, 1), (0, 1), (u64::MAX, 1)]
+    {
+        let mut net = net();
+        let packet = request(&net, About::Counts, 1, &message::ask_counts(EVIL_BOOT, 1, period_ms));
+        assert_eq!(refused(&mut net, &packet, Counter::BadPeriod), refusals, "{period_ms} ms");
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_slots_to_come_or_of_another_life_is_refused() {
+    let mut net = net();
+    for (boot, past, counter, refusals) in [
+        (MY_BOOT, 0, Counter::BadAcknowledgement, 0),
+        (MY_BOOT, 1, Counter::BadAcknowledgement, 1),
+        (MY_BOOT, u64::MAX / 2, Counter::BadAcknowledgement, 1),
+        (MY_BOOT + 1, 0, Counter::OtherBoot, 1),
+    ] {
+        let acknowledged = net.nodes[ME].vip.slot() + past;
+        let parameters = message::ask_offers(EVIL_BOOT, boot, 1, acknowledged);
+        let packet = request(&net, About::Offers, 1, &parameters);
+        assert_eq!(refused(&mut net, &packet, counter), refusals, "{past} past the slot");
+        net.run(net.now_ns + PERIOD);
+    }
+    unharmed(&mut net);
+}
+
+#[test]
+fn counts_of_any_size_are_cut_and_unknown_objects_skipped() {
+    let mut net = net();
+    let (own, time_us) = asked(&mut net, About::Counts);
+    let told = [(10, u64::MAX), (11, 5), (20, COUNT_MAX), (30, COUNT_MAX + 1)];
+    let content = message::counts(EVIL_BOOT, 3, 1000, told.into_iter());
+    let packet = answer((&own, time_us), About::Counts, &content);
+    assert_eq!(refused(&mut net, &packet, Counter::UnknownObject), 1);
+    assert_eq!(net.count(ME, Counter::CountCut), 2);
+    assert_eq!(net.nodes[ME].vip.plane_mut().heard_mut(1), [COUNT_MAX; 3]);
+    assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1, "told once already");
+    net.law = Box::new(|_| vec![MS]);
+    unharmed(&mut net);
+}
+
+#[test]
+fn counts_that_are_unsorted_repeated_too_many_or_of_another_life_are_refused() {
+    let mut net = net();
+    let (own, time_us) = asked(&mut net, About::Counts);
+    let many = |n: usize| (0..n as u64).map(|id| (id, 1)).collect::<Vec<_>>();
+    let packet = |boot, told: &[(u64, u64)]| {
+        let content = message::counts(boot, 3, 1000, told.iter().copied());
+        answer((&own, time_us), About::Counts, &content)
+    };
+    for told in [&[(20, 1), (10, 1)][..], &[(10, 1), (10, 1)]] {
+        assert_eq!(refused(&mut net, &packet(EVIL_BOOT, told), Counter::Unsorted), 1);
+    }
+    assert_eq!(refused(&mut net, &packet(EVIL_BOOT + 1, &[(10, 1)]), Counter::OtherBoot), 1);
+    // One entry more than fits: the writer leaves it out, so it is put in by hand.
+    let content = message::counts(EVIL_BOOT, 3, 1000, many(COUNTS_PER_SEGMENT).into_iter());
+    let full = answer((&own, time_us), About::Counts, &content);
+    let mut more = namely_wire::tlv::Writer::new();
+    let entries = content.len() - 16 * COUNTS_PER_SEGMENT;
+    more.raw(&content[..entries - 6]).header(0xF708, 16 * (COUNTS_PER_SEGMENT + 1)).raw(&content[entries..]);
+    more.raw(&[0xff; 16]);
+    let more = answer((&own, time_us), About::Counts, &more.into_vec());
+    assert_eq!(refused(&mut net, &more, Counter::Malformed), 1);
+    assert_eq!(refused(&mut net, &full, Counter::CountsHeard), 1);
+    net.law = Box::new(|_| vec![MS]);
+    unharmed(&mut net);
+}
+
+#[test]
+fn counts_and_offers_that_nobody_asked_for_or_that_come_late_are_refused() {
+    let mut net = net();
+    let (own, time_us) = asked(&mut net, About::Counts);
+    let content = message::counts(EVIL_BOOT, 3, 1000, [(10, 1)].into_iter());
+    for title in [(&own[..], time_us + 1), (&router(HONEST)[..], time_us), (&own[..], 0)] {
+        let packet = answer(title, About::Counts, &content);
+        assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1);
+    }
+    let content = message::offers(EVIL_BOOT, MY_BOOT, 3, [Offer { slot: 1, id: 10, vips: UNIT }].into_iter());
+    let packet = answer((&own, time_us), About::Offers, &content);
+    assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1);
+    let late =
+        answer((&own, time_us), About::Counts, &message::counts(EVIL_BOOT, 3, 1000, [(10, 1)].into_iter()));
+    net.run(net.now_ns + PERIOD);
+    assert_eq!(refused(&mut net, &late, Counter::Unsolicited), 1);
+    net.law = Box::new(|_| vec![MS]);
+    unharmed(&mut net);
+}
+
+#[test]
+fn vips_beyond_what_the_link_carries_are_cut_and_those_of_a_slot_enter_once() {
+    let mut net = net();
+    let offer = |slot, id, vips| Offer { slot, id, vips };
+    let offers =
+        [offer(1, 10, u64::MAX), offer(2, 20, UNIT * 5 / 4), offer(4, 20, UNIT * 5 / 4 + 1), offer(5, 99, 1)];
+    for (repeat, entered) in [(1, 3 * (UNIT * 5 / 4)), (2, 0)] {
+        let (own, time_us) = asked(&mut net, About::Offers);
+        let before = net.nodes[ME].vip.plane().totals().entered;
+        let content = message::offers(EVIL_BOOT, MY_BOOT, 9, offers.into_iter());
+        net.hear(EVIL, ME, &answer((&own, time_us), About::Offers, &content));
+        assert_eq!(net.nodes[ME].vip.plane().totals().entered - before, entered, "time {repeat}");
+    }
+    assert_eq!((net.count(ME, Counter::OfferCut), net.count(ME, Counter::UnknownObject)), (2, 1));
+    assert_eq!(net.nodes[ME].vip.neighbour(1).unwrap().entered, 5);
+}
+
+#[test]
+fn offers_of_slots_out_of_order_too_many_or_for_another_life_are_refused() {
+    let mut net = net();
+    let (own, time_us) = asked(&mut net, About::Offers);
+    let offers = |slots: &[u64], boot, peer_boot| {
+        let offers = slots.iter().map(|slot| Offer { slot: *slot, id: 10, vips: 1 });
+        answer((&own, time_us), About::Offers, &message::offers(boot, peer_boot, 9, offers))
+    };
+    for slots in [[2, 1], [2, 2]] {
+        assert_eq!(refused(&mut net, &offers(&slots, EVIL_BOOT, MY_BOOT), Counter::Unsorted), 1);
+    }
+    assert_eq!(refused(&mut net, &offers(&[1], EVIL_BOOT + 1, MY_BOOT), Counter::OtherBoot), 1);
+    assert_eq!(refused(&mut net, &offers(&[1], EVIL_BOOT, MY_BOOT + 1), Counter::OtherBoot), 1);
+    let eight: Vec<u64> = (1..=OFFERS_MAX as u64).collect();
+    let content =
+        message::offers(EVIL_BOOT, MY_BOOT, 9, eight.iter().map(|s| Offer { slot: *s, id: 10, vips: 1 }));
+    // A ninth is put in by hand: after the first four elements, whose last holds the eight.
+    let start = content.len() - 12 - 24 * OFFERS_MAX;
+    let mut more = namely_wire::tlv::Writer::new();
+    more.raw(&content[..start - 4])
+        .header(0xF70A, 24 * (OFFERS_MAX + 1))
+        .raw(&content[start..content.len() - 12]);
+    more.raw(&[0xff; 24]).raw(&content[content.len() - 12..]);
+    let more = answer((&own, time_us), About::Offers, &more.into_vec());
+    assert_eq!(refused(&mut net, &more, Counter::Malformed), 1);
+    assert_eq!(refused(&mut net, &offers(&eight, EVIL_BOOT, MY_BOOT), Counter::OffersHeard), 1);
+    net.law = Box::new(|_| vec![MS]);
+    unharmed(&mut net);
+}
+
+#[test]
+fn segments_that_are_not_told_any_more_are_refused_and_others_bounded() {
+    let mut net = net();
+    let time_us = net.wall(EVIL) + 1;
+    let segment = |segment| {
+        interest(&Title { about: About::Counts, router: &router(EVIL), time_us, segment }.to_name(), None)
+    };
+    net.hear(EVIL, ME, &request(&net, About::Counts, 1, &message::ask_counts(EVIL_BOOT, 1, 1000)));
+    assert_eq!(refused(&mut net, &segment(1), Counter::Late), 1, "there is but one");
+    let most = u64::from(REQUESTS_MAX) * SEGMENTS_MAX as u64;
+    for _ in 1..most {
+        assert_eq!(refused(&mut net, &segment(1), Counter::RateLimited), 0);
+    }
+    assert_eq!(refused(&mut net, &segment(1), Counter::RateLimited), 1);
+    unharmed(&mut net);
+}
+
+#[test]
+fn a_neighbour_that_claims_nothing_and_takes_nothing_does_not_keep_what_it_was_offered() {
+    let mut net = honest();
+    // It never asks for its VIPs.
+    let title = Title { about: About::Offers, router: &router(EVIL), time_us: 0, segment: 0 };
+    let asking = title.to_name().as_name().prefix(5).as_bytes().to_vec();
+    net.law = Box::new(move |octets| {
+        let is_asking = octets.windows(asking.len()).any(|octets| octets == asking);
+        if is_asking { vec![] } else { vec![MS] }
+    });
+    (0..3).for_each(|k| net.nodes[ME].vip.plane_mut().set_hops(k, [0, 1]));
+    net.ask(ME, 0, 20 * UNIT);
+    net.run(7 * PERIOD);
+    let under_way = net.nodes[ME].vip.neighbour(1).unwrap().vips_under_way;
+    assert!(under_way > 0);
+    let before = net.nodes[ME].vip.plane().counts()[0];
+    net.nodes[ME].vip.neighbour_gone(1);
+    assert_eq!(net.nodes[ME].vip.plane().counts()[0], before + under_way);
+}
+
+#[test]
+fn a_packet_of_whom_is_no_neighbour_or_does_not_speak_vip_is_refused() {
+    let neighbours = vec![NeighbourConfig { router: None, octets_per_s: 1, octets_per_s_out: 1 }];
+    let config = Config { router: vec![b'n'], boot: 1, period_ms: 1, plane: plane(), neighbours };
+    let mut vip = Vip::new(objects(), config).unwrap();
+    let title = Title { about: About::Counts, router: b"m", time_us: 1, segment: 0 };
+    let packet = interest(&title.to_name(), Some(&message::ask_counts(1, 1, 1)));
+    for b in [0, 1, usize::MAX] {
+        assert_eq!(vip.look(b, &packet), Look::Drop);
+        vip.hear(b, &packet, 0, 0, &mut Vec::new());
+    }
+    assert_eq!(vip.counters().get(Counter::OtherRouter), 6);
+    vip.bad_signature();
+    assert_eq!(vip.counters().get(Counter::BadSignature), 1);
+}
+
+#[test]
+fn configurations_at_the_limits_pass_and_those_beyond_do_not() {
+    let new = |neighbours: usize, octets: usize, period_ms| {
+        let router = Some(vec![b'm'; octets]);
+        let neighbour = NeighbourConfig { router, octets_per_s: u64::MAX, octets_per_s_out: u64::MAX };
+        let neighbours = vec![neighbour; neighbours];
+        let config = Config { router: vec![b'n'; octets], boot: 1, period_ms, plane: plane(), neighbours };
+        Vip::new(objects(), config).map(|_| ())
+    };
+    assert_eq!(new(NEIGHBOURS_MAX, ROUTER_OCTETS_MAX, u32::MAX), Ok(()));
+    assert_eq!(new(NEIGHBOURS_MAX + 1, 1, 1), Err(ConfigError::TooManyNeighbours));
+    assert_eq!(new(1, ROUTER_OCTETS_MAX + 1, 1), Err(ConfigError::BadRouter));
+    assert_eq!(new(1, 0, 1), Err(ConfigError::BadRouter));
+    assert_eq!(new(1, 1, 0), Err(ConfigError::NoPeriod));
+}
+
+#[test]
+fn clocks_that_differ_by_hours_or_go_back_and_timers_that_come_late_keep_the_slots_going() {
+    // The clocks of the network differ by an hour each.
+    let mut net = net();
+    unharmed(&mut net);
+    let neighbour = NeighbourConfig { router: Some(vec![b'm']), octets_per_s: 1, octets_per_s_out: 1 };
+    let neighbours = vec![neighbour];
+    let config = Config { router: vec![b'n'], boot: 1, period_ms: 1000, plane: plane(), neighbours };
+    let mut vip = Vip::new(objects(), config).unwrap();
+    assert_eq!(vip.tick(0, 10, &mut Vec::new()), PERIOD / 2);
+    assert_eq!(vip.tick(PERIOD / 2, 10, &mut Vec::new()), PERIOD);
+    assert_eq!(vip.tick(PERIOD, 5, &mut Vec::new()), PERIOD + PERIOD / 2);
+    // Past the middle of the slot that it is in by now, which ends when it would have.
+    assert_eq!(vip.tick(9 * PERIOD + PERIOD / 2 + 7, 0, &mut Vec::new()), 10 * PERIOD);
+    assert_eq!((vip.slot(), vip.counters().get(Counter::SlotsMissed)), (3, 1));
+}
+
+#[test]
+fn four_thousand_objects_and_64_neighbours_take_one_slot_each() {
+    let list = (0..4096).map(|k| Object { id: k, octets: 1000 + k % 7 }).collect();
+    let objects = Objects::new(list).unwrap();
+    let neighbour =
+        |b: usize| NeighbourConfig { router: Some(router(b)), octets_per_s: 1_000_000, octets_per_s_out: 1 };
+    let mut plane = plane();
+    plane.tiers = vec![namely_vip::Tier { octets: 400_000, rate: 10_000, admit: 0, evict: 0 }];
+    let config = Config {
+        router: vec![b'n'],
+        boot: 1,
+        period_ms: 1000,
+        plane,
+        neighbours: (0..64).map(neighbour).collect(),
+    };
+    let mut vip = Vip::new(objects, config).unwrap();
+    (0..4096).for_each(|k| vip.plane_mut().set_hops(k, 0..64));
+    let (mut out, mut worst) = (Vec::new(), std::time::Duration::ZERO);
+    for t in 0..10 {
+        (0..4096).for_each(|k| vip.plane_mut().ask(k, UNIT * (1 + k as u64 % 13)));
+        (0..64).for_each(|b| vip.plane_mut().open(b, true));
+        let began = std::time::Instant::now();
+        vip.tick(t * PERIOD, 0, &mut out);
+        vip.tick(t * PERIOD + PERIOD / 2, 0, &mut out);
+        worst = worst.max(began.elapsed());
+        out.clear();
+    }
+    println!("a slot of 4096 objects and 64 neighbours: {worst:?} at most");
+}

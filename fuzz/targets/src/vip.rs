@@ -1,0 +1,144 @@
+//! The exchange of VIP: packets of two neighbours, in any order and at any time.
+
+use namely_security::sha256;
+use namely_vip::message::{self, About, Message, Offer, Title};
+use namely_vip::{
+    COUNT_MAX, Config, Counter, Decay, Follow, Look, NeighbourConfig, Object, Objects, PlaneConfig, Tier,
+    UNIT, Vip,
+};
+use namely_wire::tlv::{Writer, read_tlv};
+use namely_wire::{DataBuilder, InterestBuilder, SignatureInfo};
+
+use crate::inside;
+use crate::seeds::Group;
+
+const PERIOD_NS: u64 = 1_000_000_000;
+const START_US: u64 = 1_000_000;
+
+/// A router of three objects and two neighbours.
+fn router() -> Vip {
+    let objects = [10, 20, 30].map(|id| Object { id, octets: 1000 + id });
+    let neighbour = |name: &[u8]| NeighbourConfig {
+        router: Some(name.to_vec()),
+        octets_per_s: 1000,
+        octets_per_s_out: 1000,
+    };
+    let tier = Tier { octets: 1100, rate: 500, admit: 0, evict: 0 };
+    let plane = PlaneConfig {
+        amplification: 2,
+        decay: Decay::from_half_life(60_000, 1000),
+        follow: Follow::Scores,
+        tiers: vec![tier],
+        weight: 0,
+    };
+    let neighbours = vec![neighbour(b"a"), neighbour(b"b")];
+    let config = Config { router: b"me".to_vec(), boot: 7, period_ms: 1000, plane, neighbours };
+    let mut vip =
+        Vip::new(Objects::new(objects.to_vec()).expect("a catalogue"), config).expect("a configuration");
+    (0..3).for_each(|k| vip.plane_mut().set_hops(k, [k % 2, 1]));
+    vip
+}
+
+/// Elements: an Interest or a Data is heard, of the neighbour that the first octet of the element
+/// before it names; any other lets its octets' sum of tenths of a slot pass and objects be asked for.
+pub(crate) fn vip(octets: &[u8]) {
+    let (mut vip, mut out, mut now_ns, mut from) = (router(), Vec::new(), 0, 0);
+    vip.tick(now_ns, START_US, &mut out);
+    let mut rest = octets;
+    while let Ok(tlv) = read_tlv(rest) {
+        rest = &rest[tlv.raw.len()..];
+        let wall_us = START_US + now_ns / 1000;
+        if matches!(tlv.typ, 5 | 6) {
+            check(tlv.raw);
+            if vip.look(from, tlv.raw) != Look::Drop {
+                vip.hear(from, tlv.raw, now_ns, wall_us, &mut out);
+            }
+        } else {
+            from = tlv.value.first().map_or(0, |octet| usize::from(*octet) % 3);
+            now_ns += tlv.value.iter().map(|octet| u64::from(*octet) * PERIOD_NS / 10).sum::<u64>();
+            vip.plane_mut().ask(from, UNIT);
+            let next_ns = vip.tick(now_ns, wall_us, &mut out);
+            assert!(next_ns > now_ns);
+        }
+        holds(&vip);
+        assert!(out.len() <= 64, "a packet makes a bounded number of answers");
+        out.clear();
+    }
+    if !rest.is_empty() {
+        check(rest);
+        assert_eq!(vip.look(0, rest), Look::Drop);
+    }
+}
+
+/// What holds whatever neighbours say.
+fn holds(vip: &Vip) {
+    let (plane, totals) = (vip.plane(), vip.plane().totals());
+    assert!(plane.counts().iter().chain(plane.scores()).all(|count| *count <= COUNT_MAX));
+    let there: u64 = plane.counts().iter().chain(plane.pending()).sum();
+    let ended = totals.departed + totals.drained + totals.arrived + totals.saturated;
+    assert_eq!(there + ended, totals.entered);
+    for b in 0..2 {
+        let status = vip.neighbour(b).expect("a neighbour");
+        assert!(status.slots_under_way <= namely_vip::limits::OFFERS_MAX);
+    }
+    assert!(vip.counters().get(Counter::Slots) >= 1);
+}
+
+/// A message's views lie inside it, and its title is written as it was read.
+fn check(octets: &[u8]) {
+    let Ok(message) = Message::parse(octets) else { return };
+    assert!(inside(octets, message.title.router) && inside(octets, message.name.as_bytes()));
+    let again = message.title.to_name();
+    let written = message.name.components().filter(|c| !c.is_parameters_digest());
+    assert!(again.components().eq(written));
+}
+
+fn request(router: &[u8], about: About, time_us: u64, parameters: &[u8]) -> Vec<u8> {
+    let name = Title { about, router, time_us, segment: 0 }.to_name();
+    InterestBuilder::new(name).nonce([1; 4]).hop_limit(1).build_with_parameters(parameters, sha256)
+}
+
+fn answer(about: About, time_us: u64, content: &[u8]) -> Vec<u8> {
+    let name = Title { about, router: b"me", time_us, segment: 0 }.to_name();
+    DataBuilder::new(name.as_name()).build(content, &SignatureInfo::digest_sha256()).finish(&[0; 32])
+}
+
+/// Time that passes, after which the neighbour of this number speaks.
+fn pass(neighbour: u8, tenths: u8) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.tlv(32, &[neighbour, tenths]);
+    w.into_vec()
+}
+
+pub(crate) fn seeds() -> Group {
+    // The router asks its neighbours for counts at its first times, and for VIPs at the next ones.
+    let ask = |time_us| request(b"a", About::Counts, time_us, &message::ask_counts(1, 1, 1000));
+    let told =
+        answer(About::Counts, START_US, &message::counts(1, 1, 1000, [(10, 5), (20, UNIT)].into_iter()));
+    let ask_offers = request(b"a", About::Offers, 9, &message::ask_offers(1, 7, 1, 0));
+    let offer = |slot, id, vips| Offer { slot, id, vips };
+    let offers = [offer(1, 10, UNIT), offer(2, 99, 1), offer(3, 30, u64::MAX)];
+    let offers = answer(About::Offers, START_US + 2, &message::offers(1, 7, 3, offers.into_iter()));
+    let slot = [pass(0, 0), ask(5), told.clone(), offers.clone(), ask_offers.clone(), pass(0, 9), pass(1, 1)]
+        .concat();
+    let segment = Title { about: About::Counts, router: b"a", time_us: 5, segment: 1 }.to_name();
+    let segment = InterestBuilder::new(segment).nonce([1; 4]).build();
+    let huge =
+        answer(About::Counts, START_US, &message::counts(1, 1, u64::MAX, [(10, u64::MAX)].into_iter()));
+    let unsorted =
+        answer(About::Counts, START_US, &message::counts(1, 1, 1000, [(20, 1), (10, 1)].into_iter()));
+    let anew = request(b"a", About::Counts, 50, &message::ask_counts(2, 1, 1000));
+    vec![
+        ("slot", slot.clone()),
+        ("slots", [slot.clone(), slot.clone(), pass(0, 30)].concat()),
+        (
+            "repeated",
+            [pass(0, 0), ask(5), ask(5), ask(4), told.clone(), told, offers.clone(), offers].concat(),
+        ),
+        ("segment", [pass(0, 0), ask(5), segment].concat()),
+        ("huge-counts", [pass(0, 0), ask(5), huge].concat()),
+        ("unsorted", [pass(0, 0), ask(5), unsorted].concat()),
+        ("started-anew", [slot, anew, ask_offers].concat()),
+        ("other-neighbour", [pass(1, 0), ask(5), pass(2, 0), ask(5)].concat()),
+    ]
+}
