@@ -91,6 +91,11 @@ pub struct Config {
     /// Maximum number of faces that they remember for each prefix. When full, a further one counts
     /// as never measured.
     pub strategy_faces_max: usize,
+    /// Maximum number of registered objects, and of names of their files. A catalogue with more is
+    /// refused.
+    pub objects_max: usize,
+    /// See there.
+    pub object_names_max: usize,
     /// Maximum number of Nonces remembered after their Interest is gone. When full, the oldest is
     /// forgotten.
     pub dead_nonces_max: usize,
@@ -138,6 +143,8 @@ impl Config {
             strategy_choices_max: 65_536,
             strategy_prefixes_max: 65_536,
             strategy_faces_max: 16,
+            objects_max: 4_096,
+            object_names_max: 1_048_576,
             dead_nonces_max: 262_144,
             dead_nonce_lifetime_ns: 6_000_000_000,
             regions: Vec::new(),
@@ -169,6 +176,8 @@ impl Config {
             ("rib_routes_max", self.rib_routes_max),
             ("bindings_max", self.bindings_max),
             ("strategy_choices_max", self.strategy_choices_max),
+            ("objects_max", self.objects_max),
+            ("object_names_max", self.object_names_max),
             ("dead_nonces_max", self.dead_nonces_max),
         ];
         if let Some((limit, _)) = needed.iter().find(|(_, value)| *value == 0) {

@@ -16,6 +16,7 @@ use crate::discovery_faces::DiscoveryFaces;
 use crate::faces::{BatchContext, FaceId, Faces};
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
+use crate::objects::Objects;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pipeline::Departed;
 use crate::pit::Pit;
@@ -39,6 +40,8 @@ pub struct Forwarder<B, R> {
     pub(crate) fib: Apart<Fib<R>>,
     pub(crate) bpt: Apart<Bpt<R>>,
     pub(crate) strategies: Apart<StrategyChoice<R>>,
+    /// The registered objects (VIP).
+    pub(crate) objects: Objects<R>,
     /// What strategies remember of prefixes.
     pub(crate) memory: StrategyMemory<R>,
     /// The faces that discoveries go to (self-learning).
@@ -91,6 +94,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             fib: Apart::new(|| Fib::new(config.fib_entries_max, config.nexthops_max))?,
             bpt: Apart::new(|| Bpt::new(config.bindings_max, config.bindings_per_holder_max()))?,
             strategies: Apart::new(|| StrategyChoice::new(config.strategy_choices_max))?,
+            objects: Objects::new(config.object_names_max, config.objects_max),
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
             discovery: Mutex::new(DiscoveryFaces::default()),
             told: Mutex::new(Told::default()),

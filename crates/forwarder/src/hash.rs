@@ -52,6 +52,11 @@ impl NameHasher {
         state.finish()
     }
 
+    /// A hash for the id of an object, under which nobody else finds it.
+    pub(crate) fn of_object(&self, id: u64) -> u64 {
+        mix(self.secret() ^ id)
+    }
+
     /// The hash of a whole name, given its octets.
     pub(crate) fn whole(&self, octets: &[u8]) -> u64 {
         let mut state = self.start;

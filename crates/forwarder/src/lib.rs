@@ -47,8 +47,9 @@
 //! a stripe of its free list, a timer wheel, or the grants of faces, never back. The dead-nonce
 //! list has a lock for each of its parts. Faces are held and put without a lock. The content store
 //! has a lock for each bucket and each Data, and one for its policy and limits, which is taken
-//! alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
-//! reader takes that only when it met writers eight times. What strategies remember has a lock for
+//! alone. FIB, BPT, strategy choice and the names of objects are read without a lock, each has one
+//! for its writers, and a reader takes that only when it met writers eight times. Who exchanges the
+//! names of objects has a lock of its own before that. What strategies remember has a lock for
 //! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. So is
 //! the lock of the list of faces that are for discovery, under a PIT entry's or alone; that of the
 //! neighbours that were told of congestion is taken alone. A control call that is about a name has
@@ -83,6 +84,7 @@ mod forwarder;
 mod hash;
 mod inline_vec;
 mod interest_key;
+mod objects;
 mod packet;
 mod pipeline;
 mod pit;
@@ -113,6 +115,7 @@ pub use explain::{CachedData, EXPLAINED_PENDING_MAX, ExplainedHop, Explanation, 
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
+pub use objects::{OBJECT_NEIGHBOURS_MAX, ObjectName, ObjectsError};
 pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
 pub use pipeline::Expiry;
 pub use prefetch::prefetch_line;

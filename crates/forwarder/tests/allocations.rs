@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, HolderId, Outgoing,
-    Output, Received, RibError, Router, UnsolicitedPolicy,
+    Batch, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, HolderId, ObjectName,
+    Outgoing, Output, Received, RibError, Router, UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -365,6 +365,40 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     assert!(taken / ENTRIES as i64 <= 268, "{} octets each", taken / ENTRIES as i64);
     println!("{} octets for each pending Interest", taken / ENTRIES as i64);
     drop(other);
+}
+
+/// `VI-03`: what the names of the paper's catalogue take, the name among it. A catalogue that takes
+/// the place of another is made beside it: both together take no more than twice that.
+#[test]
+fn sixty_thousand_file_names_take_at_most_256_octets_each() {
+    const FILES: u32 = 60_000;
+    let name = |i: u32| -> Name {
+        let uuid = format!("{i:08X}-9A7F-E811-B1D3-{:012X}", u64::from(i) * 7919);
+        let folder = "/cms/store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1";
+        format!("{folder}/{}0000/{uuid}.root", i % 27).parse().unwrap()
+    };
+    let names: Vec<Name> = (0..FILES).map(name).collect();
+    // Ten files make an object.
+    let objects = names.iter().zip(0..);
+    let catalogue = || {
+        objects.clone().map(|(name, i): (&Name, u32)| ObjectName {
+            name: name.as_name(),
+            object: i / 10,
+            id: u64::from(i / 10),
+        })
+    };
+    let fw = Fw::new(Config { objects_max: 6000, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+    let before = octets();
+    assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
+    let each = (octets() - before) / i64::from(FILES);
+    println!("{each} octets for a file name of {} octets", names[0].as_name().as_bytes().len());
+    assert!(each <= 256, "{each} octets each");
+    for _ in 0..4 {
+        assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
+    }
+    let each = (octets() - before) / i64::from(FILES);
+    assert!(each <= 512, "{each} octets each, for two catalogues");
+    assert_eq!(fw.object_of(names[59_999].join_segment(7).as_name()), Some(5999));
 }
 
 /// More than four next hops take one list of faces each for the FIB's answer, for the faces held

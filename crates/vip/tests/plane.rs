@@ -4,7 +4,7 @@
 mod model;
 
 use model::{Scenario, hex, number, numbers};
-use namely_vip::{COUNT_MAX, Decay, Follow, Object, Objects, Plane, PlaneConfig, Tier, UNIT};
+use namely_vip::{COUNT_MAX, Decay, Follow, NOWHERE, Object, Objects, Plane, PlaneConfig, Tier, UNIT};
 
 /// The planes of a scenario.
 fn planes(scenario: &Scenario) -> Vec<Plane> {
@@ -222,6 +222,51 @@ fn counts_at_their_limit_are_cut_and_counted() {
     plane.receive(0, u64::MAX);
     step(&mut plane, u64::MAX);
     assert_eq!((plane.counts()[0], plane.scores()[0]), (COUNT_MAX, COUNT_MAX));
+}
+
+/// docs/vip.md has this slot in words.
+#[test]
+fn the_slot_that_is_worked_out_for_readers_comes_to_these_numbers() {
+    let (hot, cold, west, east) = (0, 1, 0, 1);
+    let objects = [1, 2].map(|id| Object { id, octets: 1000 });
+    let config = PlaneConfig {
+        amplification: 1,
+        decay: Decay::from_factor(1 << 31),
+        follow: Follow::Scores,
+        tiers: vec![Tier { octets: 1000, rate: 1000, admit: 0, evict: 0 }],
+        weight: 0,
+    };
+    let mut plane = Plane::new(&Objects::new(objects.to_vec()).unwrap(), 2, config);
+    plane.set_capacity(west, 1500);
+    plane.set_capacity(east, 1000);
+    plane.set_hops(hot, [east, west]);
+    plane.set_hops(cold, [east]);
+    // The slot before: both were asked for, and no link was open.
+    plane.begin();
+    plane.ask(hot, 3 * UNIT);
+    plane.ask(cold, 2 * UNIT);
+    plane.end();
+    assert_eq!((plane.counts(), plane.scores()), (&[3 * UNIT, 2 * UNIT][..], &[3 * UNIT, 2 * UNIT][..]));
+
+    [west, east].iter().for_each(|b| plane.open(*b, true));
+    plane.heard_mut(west).copy_from_slice(&[UNIT, 0]);
+    plane.heard_mut(east).copy_from_slice(&[0, UNIT]);
+    plane.begin();
+    plane.send();
+    assert_eq!(plane.sent(east), Some((hot, UNIT)));
+    assert_eq!(plane.sent(west), Some((hot, UNIT * 3 / 2)));
+    assert_eq!(plane.counts(), [UNIT / 2, 2 * UNIT]);
+    plane.ask(hot, UNIT / 4);
+    plane.ask(cold, UNIT);
+    plane.receive(cold, UNIT / 2);
+    plane.end();
+    assert_eq!(plane.placed(), [0, NOWHERE]);
+    assert_eq!((plane.counts(), plane.totals().drained), (&[0, UNIT * 7 / 2][..], UNIT * 3 / 4));
+    assert_eq!(plane.scores(), [UNIT * 7 / 4, UNIT * 5 / 2]);
+    assert_eq!((plane.direction(hot), plane.direction(cold)), (Some(west), Some(east)));
+    plane.begin();
+    plane.end();
+    assert_eq!(plane.placed(), [NOWHERE, 0], "the cold one has the larger score by now");
 }
 
 #[test]

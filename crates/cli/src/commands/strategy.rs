@@ -53,7 +53,7 @@ impl List {
 /// Choose a strategy.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Strategies: best-route, multicast, asf, random, weighted-load-balancer, multipath, self-learning, round-robin, fast-route\n\nExamples:\n  namely strategy set /live multicast\n  namely strategy set /far asf/v=5/probing-interval~30000/max-timeouts~5\n  namely strategy set / /localhost/nfd/strategy/best-route"
+    after_help = "Strategies: best-route, multicast, asf, random, weighted-load-balancer, multipath, self-learning, vip, round-robin, fast-route\n\nExamples:\n  namely strategy set /live multicast\n  namely strategy set /far asf/v=5/probing-interval~30000/max-timeouts~5\n  namely strategy set / /localhost/nfd/strategy/best-route"
 )]
 pub struct Set {
     /// The name prefix.

@@ -45,10 +45,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else {
             Parameters::default()
         };
+        let (mut prefix_hash, mut direction) = (prefix_hash, None);
+        if kind == StrategyKind::Vip {
+            let Some(found) = self.objects.find(interest.key()) else {
+                return (kind.after_receive_interest(pending), MemoryId::NONE);
+            };
+            // All files of an object go one way: what is remembered is of the object.
+            (prefix_hash, direction) =
+                (self.hasher.of_object(found.id), self.objects.direction(found.object));
+        }
         let decided = self.memory.lock_or_make(kind, prefix_hash, now_ns).and_then(|mut locked| {
             let verdict = locked.run(now_ns, interest.hash(), &random, |memory, hook| {
                 (hook.parameters, hook.ingress) = (parameters, Some(arrived.ingress.key()));
-                hook.is_non_discovery = arrived.headers.non_discovery;
+                (hook.is_non_discovery, hook.direction) = (arrived.headers.non_discovery, direction);
                 memory.after_receive_interest(pending, hook)
             });
             Some((verdict?, locked.id()))

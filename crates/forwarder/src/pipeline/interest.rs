@@ -233,6 +233,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         context.count(HotCounter::Satisfied, 1);
+        self.objects.count(arrived.interest.key(), arrived.ingress.key());
         // The cache stands in for the producer, who would reflect the mark of a congested upstream
         // path.
         let congestion_mark = arrived.headers.congestion_mark;
@@ -386,11 +387,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let record = arrived.in_record();
         let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
         let mut locked = match self.pit.insert(packet, &interest, record, now_ns, reserve)? {
-            Inserted::New(locked) => return Ok(locked),
+            Inserted::New(locked) => {
+                self.objects.count(interest.key(), record.face);
+                return Ok(locked);
+            }
             Inserted::Existing(locked) => locked,
         };
         if locked.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
+        }
+        if self.objects.are_there()
+            && let Some(entry) = locked.entry()
+            && entry.in_records.iter().all(|waiting| waiting.face != record.face)
+        {
+            self.objects.count(interest.key(), record.face);
         }
         if O::HAS_TIER
             && let Some(entry) = locked.entry()

@@ -111,6 +111,8 @@ pub(crate) struct Hook<'a> {
     pub(crate) ingress: Option<FaceKey>,
     /// It says NonDiscovery.
     pub(crate) is_non_discovery: bool,
+    /// Where the Interests of its object are to go, if it is of one and the strategy is `vip`.
+    pub(crate) direction: Option<FaceKey>,
     /// The core's random numbers.
     pub(crate) random: &'a dyn Fn() -> u64,
     timer_ns: &'a mut u64,
@@ -490,6 +492,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             parameters: Parameters::default(),
             ingress: None,
             is_non_discovery: false,
+            direction: None,
             random,
             timer_ns: &mut record.timer_ns,
             full,

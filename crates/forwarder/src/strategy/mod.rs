@@ -26,6 +26,7 @@ mod round_robin;
 mod rtt;
 mod self_learning;
 mod suppression;
+mod vip;
 mod weighted;
 
 use namely_wire::NackReason;

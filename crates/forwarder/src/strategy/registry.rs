@@ -100,6 +100,7 @@ strategies! {
     weighted::WeightedLoadBalancer, "weighted-load-balancer", 1;
     multipath::Multipath, "multipath", 1;
     self_learning::SelfLearning, "self-learning", 1;
+    vip::Vip, "vip", 1;
 }
 
 /// The strategy of `/` unless another is chosen, by the last component of its name.

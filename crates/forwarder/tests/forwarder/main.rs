@@ -18,3 +18,4 @@ mod shares;
 mod simulation;
 mod strategies;
 mod tier;
+mod vip;

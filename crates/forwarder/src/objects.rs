@@ -1,0 +1,314 @@
+//! The Name Map Table (`VI-03`, `VI-17`): which registered object a name belongs to, by the longest
+//! file name that is a prefix of it, and what is known of the object: the way that its Interests are
+//! to go, and how often it was asked for. Workers read it without a lock.
+//!
+//! A catalogue is exchanged whole: names go into the table that nobody reads, and then that is the
+//! one which is read. Who was reading meanwhile looks again. A router without objects reads one word
+//! for a packet and has no table.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use lock_api::{Mutex, RawMutex};
+use namely_wire::NameRef;
+use once_cell::race::OnceBox;
+
+use crate::config::ConfigError;
+use crate::faces::{FaceId, FaceKey};
+use crate::forwarder::Forwarder;
+use crate::hash::{NameHasher, NameHashes};
+use crate::packet::PacketBuf;
+use crate::pool::boxed;
+use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
+use crate::slab::Id;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// Most neighbours whose Interests are no demand.
+pub const OBJECT_NEIGHBOURS_MAX: usize = 64;
+
+/// Names that are taken out under one hold of the lock.
+const CLEARED_AT_ONCE: Id = 1024;
+
+/// A name of a catalogue: below it lies what belongs to an object.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectName<'a> {
+    /// The file's name.
+    pub name: NameRef<'a>,
+    /// Its object, below `objects_max`.
+    pub object: u32,
+    /// A number of the object that it keeps from catalogue to catalogue.
+    pub id: u64,
+}
+
+/// Why a catalogue was refused. The one before it stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectsError {
+    /// There are `object_names_max` names, or no memory for more.
+    TableFull,
+    /// An object is not below `objects_max`.
+    NoSuchObject,
+    /// A name is there twice.
+    Repeated,
+    /// There is no memory for the tables.
+    OutOfMemory,
+}
+
+impl fmt::Display for ObjectsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ObjectsError::TableFull => "too many names: register fewer objects or raise object_names_max",
+            ObjectsError::NoSuchObject => "too many objects: register fewer or raise objects_max",
+            ObjectsError::Repeated => "a file is in two objects: each name may be there once",
+            ObjectsError::OutOfMemory => "no memory for the names of objects: register fewer",
+        })
+    }
+}
+
+impl core::error::Error for ObjectsError {}
+
+/// What a name belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) object: u32,
+    pub(crate) id: u64,
+}
+
+/// What is known of an object.
+#[derive(Debug, Default)]
+struct State {
+    /// Where its Interests are to go; 0 is nowhere in particular.
+    direction: AtomicU64,
+    asked: AtomicU64,
+}
+
+struct Side<R> {
+    table: PrefixTable,
+    control: Mutex<R, Writer>,
+}
+
+struct Tables<R> {
+    /// The last bit says which side is read.
+    exchanged: AtomicU64,
+    sides: [Side<R>; 2],
+    states: Box<[State]>,
+    neighbours: Box<[AtomicU64]>,
+}
+
+pub(crate) struct Objects<R> {
+    tables: OnceBox<Tables<R>>,
+    /// Who exchanges catalogues excludes others.
+    exchanging: Mutex<R, ()>,
+    names_max: usize,
+    objects_max: usize,
+}
+
+impl<R: RawMutex> Tables<R> {
+    fn new(names_max: usize, objects_max: usize) -> Result<Self, ConfigError> {
+        let side =
+            || Ok(Side { table: PrefixTable::new(names_max)?, control: Mutex::new(Writer::default()) });
+        Ok(Tables {
+            exchanged: AtomicU64::new(0),
+            sides: [side()?, side()?],
+            states: boxed(objects_max, State::default)?,
+            neighbours: boxed(OBJECT_NEIGHBOURS_MAX, || AtomicU64::new(0))?,
+        })
+    }
+
+    fn find(&self, key: Key<'_>) -> Option<Found> {
+        let found = |_: usize, mut pairs: Pairs<'_>| {
+            pairs.next().map(|(object, id)| Found { object: object as u32, id })
+        };
+        loop {
+            // Acquire pairs with the Release of an exchange: the side is filled.
+            let before = self.exchanged.load(Ordering::Acquire);
+            let side = &self.sides[(before & 1) as usize];
+            let found = side.table.find_longest(&side.control, key, found);
+            // The side is written again only after the next exchange: who has seen a word of that sees
+            // that number, too.
+            fence(Ordering::Acquire);
+            if self.exchanged.load(Ordering::Relaxed) == before {
+                return found;
+            }
+        }
+    }
+}
+
+impl<R: RawMutex> Side<R> {
+    /// Takes out all names.
+    fn clear(&self, hasher: &NameHasher, hashes: &mut NameHashes) {
+        let mut from = Some(1);
+        while let Some(start) = from {
+            let names: alloc::vec::Vec<_> = {
+                let writer = self.control.lock();
+                let (names, next) = self.table.walk(&writer, start, CLEARED_AT_ONCE);
+                from = next;
+                names.map(|(name, _)| name).collect()
+            };
+            for name in names {
+                let key = Key::filled(hasher, name.as_name(), hashes);
+                let writer = &mut *self.control.lock();
+                if let Some(id) = self.table.find(writer, key, key.hashes.len()) {
+                    self.table.remove(writer, key, key.hashes.len(), id);
+                }
+            }
+        }
+    }
+
+    fn insert(&self, name: &ObjectName<'_>, key: Key<'_>) -> Result<(), ObjectsError> {
+        let writer = &mut *self.control.lock();
+        let n = key.hashes.len();
+        if self.table.find(writer, key, n).is_some() {
+            return Err(ObjectsError::Repeated);
+        }
+        let pair = (u64::from(name.object), name.id);
+        self.table.insert(writer, key, n, pair).map(|_| ()).ok_or(ObjectsError::TableFull)
+    }
+}
+
+impl<R: RawMutex> Objects<R> {
+    /// Room for so many names and objects. Nothing is made for them yet.
+    pub(crate) fn new(names_max: usize, objects_max: usize) -> Self {
+        Objects { tables: OnceBox::new(), exchanging: Mutex::new(()), names_max, objects_max }
+    }
+
+    /// Exchanges the catalogue. Packets go on being forwarded by the one before until this one is
+    /// whole.
+    pub(crate) fn exchange<'a>(
+        &self,
+        hasher: &NameHasher,
+        hashes: &mut NameHashes,
+        names: impl Iterator<Item = ObjectName<'a>>,
+    ) -> Result<usize, ObjectsError> {
+        let _exchanging = self.exchanging.lock();
+        let make = || Tables::new(self.names_max, self.objects_max).map(Box::new);
+        let tables = self.tables.get_or_try_init(make).map_err(|_| ObjectsError::OutOfMemory)?;
+        let exchanged = tables.exchanged.load(Ordering::Relaxed) + 1;
+        let side = &tables.sides[(exchanged & 1) as usize];
+        side.clear(hasher, hashes);
+        for name in names {
+            let entered = match (name.object as usize) < self.objects_max {
+                true if side.table.len() >= self.names_max => Err(ObjectsError::TableFull),
+                true => side.insert(&name, Key::filled(hasher, name.name, hashes)),
+                false => Err(ObjectsError::NoSuchObject),
+            };
+            if let Err(error) = entered {
+                side.clear(hasher, hashes);
+                return Err(error);
+            }
+        }
+        // Release: who reads by this number sees all names.
+        tables.exchanged.store(exchanged, Ordering::Release);
+        Ok(side.table.len())
+    }
+
+    /// What the name belongs to.
+    #[inline]
+    pub(crate) fn find(&self, key: Key<'_>) -> Option<Found> {
+        self.tables.get()?.find(key)
+    }
+
+    /// Says whose Interests are no demand, because the neighbour tells its demand itself.
+    pub(crate) fn set_neighbours(&self, faces: impl Iterator<Item = FaceKey>) {
+        let Some(tables) = self.tables.get() else { return };
+        let faces = faces.map(FaceKey::bits).chain(core::iter::repeat(0));
+        for (neighbour, face) in tables.neighbours.iter().zip(faces) {
+            neighbour.store(face, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns true if there ever was a catalogue.
+    #[inline]
+    pub(crate) fn are_there(&self) -> bool {
+        self.tables.get().is_some()
+    }
+
+    /// An Interest that is new came from a face.
+    #[inline]
+    pub(crate) fn count(&self, key: Key<'_>, ingress: FaceKey) {
+        if let Some(tables) = self.tables.get() {
+            tables.count(key, ingress);
+        }
+    }
+
+    /// How often an object was asked for since the tables were made.
+    pub(crate) fn asked(&self, object: u32) -> u64 {
+        self.state(object).map_or(0, |state| state.asked.load(Ordering::Relaxed))
+    }
+
+    /// Sets where an object's Interests are to go.
+    pub(crate) fn direct(&self, object: u32, face: Option<FaceKey>) {
+        if let Some(state) = self.state(object) {
+            state.direction.store(face.map_or(0, FaceKey::bits), Ordering::Relaxed);
+        }
+    }
+
+    /// Where an object's Interests are to go.
+    pub(crate) fn direction(&self, object: u32) -> Option<FaceKey> {
+        let bits = self.state(object)?.direction.load(Ordering::Relaxed);
+        (bits != 0).then(|| FaceKey::from_bits(bits))
+    }
+
+    fn state(&self, object: u32) -> Option<&State> {
+        self.tables.get()?.states.get(object as usize)
+    }
+}
+
+impl<R: RawMutex> Tables<R> {
+    #[inline(never)]
+    fn count(&self, key: Key<'_>, ingress: FaceKey) {
+        let Some(state) = self.find(key).and_then(|found| self.states.get(found.object as usize)) else {
+            return;
+        };
+        let mut neighbours = self.neighbours.iter().map(|face| face.load(Ordering::Relaxed));
+        let is_neighbour =
+            neighbours.by_ref().take_while(|face| *face != 0).any(|face| face == ingress.bits());
+        if !is_neighbour {
+            // Relaxed: whoever reads it wants a sum, and nothing follows from the order.
+            state.asked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Registered objects.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Registers the objects of a catalogue by the names of their files, in the place of those
+    /// before, and returns how many names there are. Packets are forwarded meanwhile, by the
+    /// catalogue before until this one is whole; memory is made for both.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectsError`]: the catalogue cannot be had, and the one before it stays.
+    pub fn objects_set<'a>(
+        &self,
+        names: impl IntoIterator<Item = ObjectName<'a>>,
+    ) -> Result<usize, ObjectsError> {
+        let mut hashes = boxed(1, NameHashes::new).map_err(|_| ObjectsError::OutOfMemory)?;
+        self.objects.exchange(&self.hasher, &mut hashes[0], names.into_iter())
+    }
+
+    /// The object that a name belongs to.
+    pub fn object_of(&self, name: NameRef<'_>) -> Option<u32> {
+        self.with_key(name, |key| self.objects.find(key)).map(|found| found.object)
+    }
+
+    /// Sets which way the strategy `vip` asks for an object: where its lock has ended. A face that is
+    /// not there is none.
+    pub fn object_direct(&self, object: u32, face: Option<FaceId>) {
+        self.objects.direct(object, face.and_then(|face| self.key_of(face)));
+    }
+
+    /// How many Interests asked for something of an object, since there are objects: those that the
+    /// content store answered and those that joined others among them. What a face asks again while
+    /// it waits, and what neighbours ask ([`Forwarder::object_neighbours`]), does not count.
+    pub fn object_asked(&self, object: u32) -> u64 {
+        self.objects.asked(object)
+    }
+
+    /// Says which faces' Interests are no demand, at most [`OBJECT_NEIGHBOURS_MAX`].
+    pub fn object_neighbours(&self, faces: &[FaceId]) {
+        self.objects.set_neighbours(faces.iter().filter_map(|face| self.key_of(*face)));
+    }
+}
+
+#[cfg(test)]
+mod tests;
