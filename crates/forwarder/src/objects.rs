@@ -1,10 +1,10 @@
 //! The Name Map Table (`VI-03`, `VI-17`): which registered object a name belongs to, by the longest
-//! file name that is a prefix of it, and what is known of the object: the way that its Interests are
-//! to go, and how often it was asked for. Workers read it without a lock.
+//! file name that is a prefix of it, and what is known of the object: the way that its Interests
+//! are to go, and how often it was asked for. Workers read it without a lock.
 //!
 //! A catalogue is exchanged whole: names go into the table that nobody reads, and then that is the
-//! one which is read. Who was reading meanwhile looks again. A router without objects reads one word
-//! for a packet and has no table.
+//! one which is read. Who was reading meanwhile looks again. A router without objects reads one
+//! word for a packet and has no table.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -123,8 +123,8 @@ impl<R: RawMutex> Tables<R> {
             let before = self.exchanged.load(Ordering::Acquire);
             let side = &self.sides[(before & 1) as usize];
             let found = side.table.find_longest(&side.control, key, found);
-            // The side is written again only after the next exchange: who has seen a word of that sees
-            // that number, too.
+            // The side is written again only after the next exchange: who has seen a word of that
+            // sees that number, too.
             fence(Ordering::Acquire);
             if self.exchanged.load(Ordering::Relaxed) == before {
                 return found;
@@ -222,8 +222,9 @@ impl<R: RawMutex> Objects<R> {
         self.tables.get().is_some()
     }
 
-    /// An Interest that is new came from a face.
-    #[inline]
+    /// An Interest that is new came from a face. Whoever has none ([`Objects::are_there`]) need not
+    /// ask.
+    #[inline(never)]
     pub(crate) fn count(&self, key: Key<'_>, ingress: FaceKey) {
         if let Some(tables) = self.tables.get() {
             tables.count(key, ingress);
@@ -254,7 +255,6 @@ impl<R: RawMutex> Objects<R> {
 }
 
 impl<R: RawMutex> Tables<R> {
-    #[inline(never)]
     fn count(&self, key: Key<'_>, ingress: FaceKey) {
         let Some(state) = self.find(key).and_then(|found| self.states.get(found.object as usize)) else {
             return;
@@ -291,8 +291,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.with_key(name, |key| self.objects.find(key)).map(|found| found.object)
     }
 
-    /// Sets which way the strategy `vip` asks for an object: where its lock has ended. A face that is
-    /// not there is none.
+    /// Sets which way the strategy `vip` asks for an object: where its lock has ended. A face that
+    /// is not there is none.
     pub fn object_direct(&self, object: u32, face: Option<FaceId>) {
         self.objects.direct(object, face.and_then(|face| self.key_of(face)));
     }

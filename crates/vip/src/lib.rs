@@ -7,9 +7,9 @@
 //! [`Vip`] is the state machine around it that agrees with the neighbours ([`message`] is what they
 //! say to each other).
 //!
-//! This crate reads no clock and no socket, uses no floats, and neither signs nor verifies: its home
-//! does. What a neighbour can make it keep is bounded ([`limits`]), and what is refused is counted
-//! by reason ([`Counter`]). docs/vip.md explains the plane with one slot worked out.
+//! This crate reads no clock and no socket, uses no floats, and neither signs nor verifies: its
+//! home does. What a neighbour can make it keep is bounded ([`limits`]), and what is refused is
+//! counted by reason ([`Counter`]). docs/vip.md explains the plane with one slot worked out.
 //!
 //! VIP may be covered by patents: see the file NOTICE.
 #![no_std]

@@ -6,11 +6,13 @@
 //! counts at its beginning:
 //!
 //! 1. Each open link carries the object of which V exceeds the neighbour's most, if any does.
-//! 2. Of an object, links that carry it send by falling difference, each what it takes, and together
-//!    never more than there is.
+//! 2. Of an object, links that carry it send by falling difference, each what it takes, and
+//!    together never more than there is.
 //! 3. What is kept is placed by score, or by V ([`Follow`]).
-//! 4. `V <- max(0, V - sent + alpha x asked + received - what was read of the store)`; 0 at the source.
-//! 5. `score <- score x decay + alpha x asked + received`, and the same for what each link was sent.
+//! 4. `V <- max(0, V - sent + alpha x asked + received - what was read of the store)`; 0 at the
+//!    source.
+//! 5. `score <- score x decay + alpha x asked + received`, and the same for what each link was
+//!    sent.
 
 use alloc::vec::Vec;
 

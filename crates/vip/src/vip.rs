@@ -2,8 +2,8 @@
 //!
 //! One slot: [`Vip::tick`] freezes the counts and asks every neighbour for its own (A). A neighbour
 //! that is asked tells its counts and asks in turn what VIPs there are for it (B). When all have
-//! told, or after half a period, the links' objects are chosen, and B is answered. At the end of the
-//! period counts and scores are made of what came meanwhile.
+//! told, or after half a period, the links' objects are chosen, and B is answered. At the end of
+//! the period counts and scores are made of what came meanwhile.
 //!
 //! *Each VIP is entered once.* It is taken out of the counts when it is first offered, and offered
 //! again until the neighbour says that it has entered that slot; the neighbour enters a slot once.
@@ -143,8 +143,8 @@ enum Phase {
     Sent,
 }
 
-/// The state machine. Its home calls [`Vip::tick`] when the time that it returned has come, hands it
-/// the packets of its neighbours, and carries out what it appends to `out`.
+/// The state machine. Its home calls [`Vip::tick`] when the time that it returned has come, hands
+/// it the packets of its neighbours, and carries out what it appends to `out`.
 #[derive(Clone, Debug)]
 pub struct Vip {
     config: Config,

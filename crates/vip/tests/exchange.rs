@@ -1,5 +1,6 @@
 //! The exchange between neighbours (VI-10): routers that step together and lose nothing are the
-//! exact model, and whatever is lost, repeated, reordered or started anew, every VIP is entered once.
+//! exact model, and whatever is lost, repeated, reordered or started anew, every VIP is entered
+//! once.
 
 mod model;
 mod network;
@@ -57,8 +58,8 @@ fn routers_that_step_together_and_lose_nothing_are_the_model() {
     }
 }
 
-/// A diamond: consumers at 0, the source at 3, caches at 1 and 2, and beside it at 0 a next hop that
-/// does not speak VIP.
+/// A diamond: consumers at 0, the source at 3, caches at 1 and 2, and beside it at 0 a next hop
+/// that does not speak VIP.
 fn diamond() -> Net {
     let objects = (0..4).map(|k| Object { id: 77 - k, octets: 1000 });
     let objects = Objects::new(objects.collect()).unwrap();

@@ -40,7 +40,8 @@ fn router() -> Vip {
 }
 
 /// Elements: an Interest or a Data is heard, of the neighbour that the first octet of the element
-/// before it names; any other lets its octets' sum of tenths of a slot pass and objects be asked for.
+/// before it names; any other lets its octets' sum of tenths of a slot pass and objects be asked
+/// for.
 pub(crate) fn vip(octets: &[u8]) {
     let (mut vip, mut out, mut now_ns, mut from) = (router(), Vec::new(), 0, 0);
     vip.tick(now_ns, START_US, &mut out);

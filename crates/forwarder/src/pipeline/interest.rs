@@ -233,7 +233,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         context.count(HotCounter::Satisfied, 1);
-        self.objects.count(arrived.interest.key(), arrived.ingress.key());
+        if self.objects.are_there() {
+            self.objects.count(arrived.interest.key(), arrived.ingress.key());
+        }
         // The cache stands in for the producer, who would reflect the mark of a congested upstream
         // path.
         let congestion_mark = arrived.headers.congestion_mark;
@@ -388,7 +390,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
         let mut locked = match self.pit.insert(packet, &interest, record, now_ns, reserve)? {
             Inserted::New(locked) => {
-                self.objects.count(interest.key(), record.face);
+                if self.objects.are_there() {
+                    self.objects.count(interest.key(), record.face);
+                }
                 return Ok(locked);
             }
             Inserted::Existing(locked) => locked,

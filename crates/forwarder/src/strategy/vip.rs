@@ -1,11 +1,11 @@
 //! VIP (`VI-15`, `VI-16`): an object's Interests go where most of its VIPs went, which who computes
-//! the virtual plane has set ([`crate::Forwarder::object_direct`]), and all packets of an object that
-//! are asked for one after the other go one way, whatever changes meanwhile.
+//! the virtual plane has set ([`crate::Forwarder::object_direct`]), and all packets of an object
+//! that are asked for one after the other go one way, whatever changes meanwhile.
 //!
 //! The direction is *locked* with the first Interest and each further one renews the lock. A face
-//! that is gone, a retransmission, a Nack or a timeout ends it: the object is asked for another way,
-//! and not that way again for as long as a lock lasts. What belongs to no object goes as by best
-//! route.
+//! that is gone, a retransmission, a Nack or a timeout ends it: the object is asked for another
+//! way, and not that way again for as long as a lock lasts. What belongs to no object goes as by
+//! best route.
 
 use super::best_route::BestRoute;
 use super::memory::{Hook, Memory};
@@ -55,7 +55,8 @@ impl Direction {
         self.failed.is_some_and(|(failed, until_ns)| failed == face && now_ns < until_ns)
     }
 
-    /// The locked upstream, or the planned one, or the cheapest that has not failed, or the cheapest.
+    /// The locked upstream, or the planned one, or the cheapest that has not failed, or the
+    /// cheapest.
     fn choose(&self, pending: &Pending<'_>, planned: Option<FaceKey>) -> usize {
         let now_ns = pending.now_ns;
         let at = |face: FaceKey| pending.upstreams.iter().position(|upstream| upstream.key() == face);

@@ -15,11 +15,11 @@ pub struct Arrival {
     pub tier: u8,
 }
 
-/// Lets object `k` arrive: it goes to the tier where most is gained, `rate x score` less the cost of
-/// admission where there is room, and otherwise what it is worth more than the worst there less both
-/// costs; of equal gains to the tier that is named first. What had to leave is treated in the same
-/// way. `at` says where objects are, and is changed; the steps are appended to `steps`, at most two
-/// for each tier and one.
+/// Lets object `k` arrive: it goes to the tier where most is gained, `rate x score` less the cost
+/// of admission where there is room, and otherwise what it is worth more than the worst there less
+/// both costs; of equal gains to the tier that is named first. What had to leave is treated in the
+/// same way. `at` says where objects are, and is changed; the steps are appended to `steps`, at
+/// most two for each tier and one.
 pub fn arrive(given: &Given<'_>, k: usize, at: &mut [u8], steps: &mut Vec<Arrival>) {
     let mut object = k;
     for _ in 0..2 * TIERS_MAX {

@@ -6,8 +6,8 @@ use core::cmp::Ordering;
 use crate::limits::SEARCH_STEPS_MAX;
 
 /// A search for the best set: by value per octet first, and then, depth first, every set that could
-/// be worth more, until [`SEARCH_STEPS_MAX`] objects were looked at. The first descent alone, or the
-/// best single object, is at least half of the best. Its memory is made once.
+/// be worth more, until [`SEARCH_STEPS_MAX`] objects were looked at. The first descent alone, or
+/// the best single object, is at least half of the best. Its memory is made once.
 #[derive(Clone, Debug)]
 pub struct Knapsack {
     /// Objects by falling value per octet.

@@ -6,9 +6,9 @@
 //! as can be; each object is in one tier at most, and where it is worth more than nothing.
 //!
 //! Where all objects have one size the answer is exact ([`exchange`]), as long as
-//! [`crate::limits::PLACEMENT_STEPS_MAX`] exchanges lead to it. Of unequal sizes a bounded search finds the best set
-//! for one tier ([`knapsack`]); several tiers are filled one after the other and bettered by moves
-//! and swaps ([`swap`]).
+//! [`crate::limits::PLACEMENT_STEPS_MAX`] exchanges lead to it. Of unequal sizes a bounded search
+//! finds the best set for one tier ([`knapsack`]); several tiers are filled one after the other and
+//! bettered by moves and swaps ([`swap`]).
 
 mod arrive;
 mod exchange;
@@ -39,8 +39,8 @@ pub struct Tier {
     pub evict: u64,
 }
 
-/// Largest rate of a tier that counts, octets in a slot, and largest cost with its weight: sums over
-/// all objects are below 2^126.
+/// Largest rate of a tier that counts, octets in a slot, and largest cost with its weight: sums
+/// over all objects are below 2^126.
 const RATE_MAX: u64 = 1 << 50;
 const COST_MAX: u128 = 1 << 110;
 
@@ -216,7 +216,8 @@ impl Placer {
         }
     }
 
-    /// Fills a tier anew with the best set of what is in it and in none. Returns true if that gains.
+    /// Fills a tier anew with the best set of what is in it and in none. Returns true if that
+    /// gains.
     fn refill(&mut self, given: &Given<'_>, start: usize, tier: u8) -> bool {
         let at = &mut self.at[start];
         let is_able = |at: u8| at == NOWHERE || at == tier;
