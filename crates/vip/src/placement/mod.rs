@@ -5,10 +5,10 @@
 //! `rate_j x score_k - weight x admit_j` if it would have to come. The whole is to be worth as much
 //! as can be; each object is in one tier at most, and where it is worth more than nothing.
 //!
-//! Where all objects have one size the answer is exact ([`exchange`]), as long as
+//! Where all objects have one size the answer is exact (`exchange`), as long as
 //! [`crate::limits::PLACEMENT_STEPS_MAX`] exchanges lead to it. Of unequal sizes a bounded search
-//! finds the best set for one tier ([`knapsack`]); several tiers are filled one after the other and
-//! bettered by moves and swaps ([`swap`]).
+//! finds the best set for one tier (`knapsack`); several tiers are filled one after the other and
+//! bettered by moves and swaps (`swap`).
 
 mod arrive;
 mod exchange;
