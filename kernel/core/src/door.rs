@@ -11,6 +11,7 @@ use crate::instance::{Answer, Instance, Limits, Refused, planted_panic};
 use crate::packets::{Link, Station, Workspace, set_mtu, tick, whole_name};
 use crate::rows::link_rows;
 use crate::skb::Skb;
+use crate::store;
 
 /// A frame of a device or a packet of a socket: `struct nn_arrived`.
 #[repr(C)]
@@ -72,6 +73,7 @@ mod op {
     pub(super) const LINK_MTU: u32 = 21;
     pub(super) const CS_SHRINK: u32 = 22;
     pub(super) const WHOLE_NAME: u32 = 23;
+    pub(super) const STORE_ANSWERED: u32 = 80;
 }
 
 /// Does what `call` asks for.
@@ -121,7 +123,14 @@ unsafe fn perform(call: &mut Call) -> Answer {
             }
             // SAFETY: an array of `count`, whose references are given away.
             let links_due = unsafe { take_all(call, workspace) };
-            Ok(workspace.run(instance, home, call.now_ns).min(links_due))
+            Ok(workspace.run(instance, home, call.value != 0, call.now_ns).min(links_due))
+        }
+        op::STORE_ANSWERED => {
+            // SAFETY: a workspace that is in no other call.
+            let workspace = unsafe { call.workspace.as_mut() }.ok_or(Refused::Io)?;
+            let data = octets(call.more, call.more_len)?;
+            let data = (!data.is_empty()).then_some((data, call.face));
+            store::answered(instance, &mut workspace.queue, home, call.value, data, call.now_ns)
         }
         op::FACE_REGISTER => instance.face_register(call.value),
         op::FACE_RELEASE => instance.face_release(face),

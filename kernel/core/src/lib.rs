@@ -23,3 +23,4 @@ mod packets;
 mod rows;
 #[allow(unsafe_code)]
 mod skb;
+mod store;
