@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Figures, not tests: they print and judge nothing. `data` says how many Data are cached (10000),
- * `rounds` how often each of two is measured, alternating (5), `seconds` for how long one rate is (2).
+ * `rounds` how often each of two is measured, in turns (5), `seconds` how long one rate takes (2).
  */
 #include <sched.h>
 #include <signal.h>
