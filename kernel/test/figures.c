@@ -113,7 +113,7 @@ static void *memory(size_t octets)
 	return at;
 }
 
-static void store_serve_all(int fd, uint32_t count)
+static void store_serve_all(int fd, uint32_t count, int ready)
 {
 	static struct form data;
 	size_t slots = 1, stride, len;
@@ -137,6 +137,7 @@ static void store_serve_all(int fd, uint32_t count)
 			;
 		table[place] = (struct slot){ i, stride };
 	}
+	CHECK(write(ready, "", 1) == 1, "it has all");
 	for (;;) {
 		struct store_told told = store_next(fd);
 		size_t place;
@@ -165,11 +166,15 @@ struct pair {
 
 static void pair_make(struct pair *pair, const char *flow)
 {
+	const struct timeval patience = { .tv_sec = 10 };
 	char prefix[32];
 
 	snprintf(prefix, sizeof(prefix), "/f/%s", flow);
 	pair->consumer = socket_new();
 	pair->producer = socket_new();
+	CHECK(!setsockopt(pair->consumer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	      !setsockopt(pair->producer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)),
+	      "what is lost ends it");
 	CHECK(!socket_bind(pair->producer, prefix), "bound");
 	form_interests(&pair->interest, flow);
 	form_data(&pair->data, flow);
@@ -215,7 +220,7 @@ FIGURE(hits_in_the_kernel_and_outside)
 	size_t rounds = number_given("rounds", 5);
 	double inside_us[RATES_MAX], outside_us[RATES_MAX];
 	static struct pair inside, outside;
-	int net_inside = net_new(), net_outside, fd;
+	int net_inside = net_new(), net_outside, fd, ready[2];
 	pid_t store;
 
 	CHECK(rounds && rounds <= RATES_MAX, "rounds");
@@ -227,14 +232,13 @@ FIGURE(hits_in_the_kernel_and_outside)
 	net_outside = net_new();
 	CHECK(!cs_set(1) && !route_add("/f", NNET_FACE_LOCAL), "one place");
 	pair_make(&outside, "a");
-	CHECK(!store_attach(&fd), "a store");
+	CHECK(!store_attach(&fd) && !pipe(ready), "a store");
 	store = fork();
 	if (!store) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		store_serve_all(fd, count);
+		store_serve_all(fd, count, ready[1]);
 	}
-	ask(&outside, 0);	/* when it answers it has all */
-	get(outside.consumer);
+	CHECK(read(ready[0], &(char){ 0 }, 1) == 1, "it has all");
 	hit_us(&inside, count);
 	hit_us(&outside, count);
 	for (size_t i = 0; i < rounds; i++) {
