@@ -107,7 +107,7 @@ static const uint8_t *name_in(const uint8_t *packet, size_t *len)
 
 static void *memory(size_t octets)
 {
-	void *at = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *at = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(at != MAP_FAILED, "%zu octets", octets);
 	return at;
