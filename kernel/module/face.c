@@ -401,7 +401,10 @@ static bool make_ours(struct nnet *nn, struct sk_buff *skb)
 /* What was collected goes through the door. As send_out. */
 static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
 {
-	struct nn_call call = { .op = NN_PACKETS, .arrived = cpu->arrived, .count = count };
+	struct nn_call call = {
+		.op = NN_PACKETS, .arrived = cpu->arrived, .count = count,
+		.value = rcu_access_pointer(nn->store) != NULL,
+	};
 	int err = nnet_call(nn, &call);
 	u32 i;
 
@@ -418,22 +421,28 @@ static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
 	return 0;
 }
 
-u64 nnet_expire(struct nnet *nn)
+int nnet_call_and_send(struct nnet *nn, struct nn_call *call)
 {
-	struct nn_call call = { .op = NN_EXPIRE };
 	struct nnet_cpu *cpu;
+	int err;
 
 	rcu_read_lock();
 	local_bh_disable();
 	cpu = this_cpu_ptr(nnet_cpus);
-	if (nnet_call(nn, &call)) {
-		call.answer = U64_MAX;
+	err = nnet_call(nn, call);
+	if (err)
 		__skb_queue_purge(&cpu->out);
-	}
 	send_out(cpu);
 	local_bh_enable();
 	rcu_read_unlock();
-	return call.answer;
+	return err;
+}
+
+u64 nnet_expire(struct nnet *nn)
+{
+	struct nn_call call = { .op = NN_EXPIRE };
+
+	return nnet_call_and_send(nn, &call) ? U64_MAX : call.answer;
 }
 
 static void collect(struct nnet_cpu *cpu, u32 n, struct nnet_face *face, struct sk_buff *skb,

@@ -5,8 +5,6 @@
 #include <net/genetlink.h>
 #include "nnet.h"
 
-static struct genl_family nnet_genl;
-
 /* NDN's group address on Ethernet. */
 static const u8 group_address[ETH_ALEN] __aligned(2) = { 0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa };
 
@@ -18,6 +16,9 @@ static const struct nla_policy nnet_policy[NNET_A_MAX + 1] = {
 	[NNET_A_STRATEGY] = { .type = NLA_BINARY, .len = 512 },
 	[NNET_A_COST] = { .type = NLA_U64 },
 	[NNET_A_COUNT] = { .type = NLA_U64 },
+	[NNET_A_READ] = { .type = NLA_U64 },
+	[NNET_A_DATA] = { .type = NLA_BINARY, .len = NNET_PACKET_MAX },
+	[NNET_A_FRESH_MS] = { .type = NLA_U64 },
 };
 
 static struct nnet *nnet_of_info(struct genl_info *info)
@@ -237,6 +238,26 @@ static int cs_erase(struct sk_buff *skb, struct genl_info *info)
 	return answer < 0 ? answer : reply(info, NNET_CMD_CS_ERASE, NNET_A_COUNT, answer);
 }
 
+static int store_attach(struct sk_buff *skb, struct genl_info *info)
+{
+	return nnet_store_attach(nnet_of_info(info), info->snd_portid);
+}
+
+static int store_answered(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *data = info->attrs[NNET_A_DATA], *fresh = info->attrs[NNET_A_FRESH_MS];
+
+	if (!has(info, NNET_A_READ))
+		return -EINVAL;
+	if (info->genlhdr->cmd == NNET_CMD_STORE_ABSENT)
+		data = NULL;
+	else if (!has(info, NNET_A_DATA) || !nla_len(data))
+		return -EINVAL;
+	return nnet_store_answered(nnet_of_info(info), info->snd_portid,
+				   nla_get_u64(info->attrs[NNET_A_READ]), data ? nla_data(data) : NULL,
+				   data ? nla_len(data) : 0, fresh ? nla_get_u64(fresh) : 0);
+}
+
 static int plant_panic(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nn_call call = { .op = NN_PANIC };
@@ -395,9 +416,12 @@ static const struct genl_ops nnet_ops[] = {
 	WRITES(NNET_CMD_CS_SET, cs_set),
 	WRITES(NNET_CMD_CS_ERASE, cs_erase),
 	WRITES(NNET_CMD_PANIC, plant_panic),
+	WRITES(NNET_CMD_STORE_ATTACH, store_attach),
+	WRITES(NNET_CMD_STORE_FOUND, store_answered),
+	WRITES(NNET_CMD_STORE_ABSENT, store_answered),
 };
 
-static struct genl_family nnet_genl __ro_after_init = {
+struct genl_family nnet_genl __ro_after_init = {
 	.name = NNET_GENL_NAME,
 	.version = NNET_VERSION,
 	.maxattr = NNET_A_MAX,
@@ -413,8 +437,13 @@ static struct genl_family nnet_genl __ro_after_init = {
 
 int nnet_genl_init(void)
 {
-	int err = genl_register_family(&nnet_genl);
+	int err = nnet_store_init();
 
+	if (err)
+		return err;
+	err = genl_register_family(&nnet_genl);
+	if (err)
+		nnet_store_exit();
 	WRITE_ONCE(has_family, !err);
 	return err;
 }
@@ -426,4 +455,5 @@ void nnet_genl_exit(void)
 	WRITE_ONCE(has_family, false);
 	rtnl_unlock();
 	genl_unregister_family(&nnet_genl);
+	nnet_store_exit();
 }

@@ -6,6 +6,31 @@
  * a caller may expect to be kept: the registers that are pushed here, and the stack.
  */
 #include <linux/linkage.h>
+#ifdef CONFIG_ARM64
+
+	.text
+SYM_FUNC_START(nk_guarded)
+	stp	x29, x30, [sp, #-96]!
+	mov	x29, sp
+	stp	x19, x20, [sp, #16]
+	stp	x21, x22, [sp, #32]
+	stp	x23, x24, [sp, #48]
+	stp	x25, x26, [sp, #64]
+	stp	x27, x28, [sp, #80]
+	str	x29, [x2]		/* the stack pointer as well */
+	mov	x3, x0
+	mov	x0, x1
+	blr	x3
+	mov	w0, #0
+	ldp	x19, x20, [sp, #16]
+	ldp	x21, x22, [sp, #32]
+	ldp	x23, x24, [sp, #48]
+	ldp	x25, x26, [sp, #64]
+	ldp	x27, x28, [sp, #80]
+	ldp	x29, x30, [sp], #96
+	ret
+SYM_FUNC_END(nk_guarded)
+#else
 #ifdef CONFIG_UML
 #undef RET
 #define RET ret
@@ -38,4 +63,5 @@ SYM_FUNC_START(nk_guarded)
 	popq	%rbx
 	RET
 SYM_FUNC_END(nk_guarded)
-	.section .note.GNU-stack, "", @progbits
+#endif
+	.section .note.GNU-stack, "", %progbits

@@ -137,6 +137,7 @@ static void __net_exit nnet_net_exit(struct net *net)
 
 	nnet_proc_exit(nn);
 	mutex_lock(&nn->lock);
+	nnet_store_detach(nn);
 	xa_for_each(&nn->faces, id, face)
 		nnet_face_del(face);
 	mutex_unlock(&nn->lock);

@@ -32,6 +32,7 @@ enum nn_op {
 	NN_CS_SHRINK, NN_WHOLE_NAME, NN_UNBIND,
 	NN_SAID = 40, NN_INTEREST, NN_DATA, NN_TRANSFER_MAKE, NN_TRANSFER_FREE, NN_TRANSFER_NEXT,
 	NN_TRANSFER_TELL,
+	NN_STORE_ANSWERED = 80,
 };
 
 /* What NN_ROWS lists. */
@@ -101,6 +102,14 @@ struct nn_row {
 	u64 face, value;
 };
 
+/* What a store outside is asked for. */
+struct nn_asked {
+	const u8 *name;
+	u64 ticket;
+	u32 name_len;
+	u8 can_be_prefix, must_be_fresh;
+};
+
 void nn_call(void *call);
 
 /* ---- the guard: guard.S, unwind.S, shim.c ---- */
@@ -151,6 +160,7 @@ struct nnet {
 	u64 due_ns;			/* when the work is to run */
 	struct delayed_work work;
 	atomic64_t counts[NNET_COUNTS];
+	struct nnet_store __rcu *store;	/* changed under the lock */
 	/* Who lists a table, while it does; under the lock. */
 	bool (*row)(void *into, const struct nn_row *row);
 	void *row_into;
@@ -220,6 +230,20 @@ void nnet_keep_payload_only(struct sk_buff *skb);
 /* Ends what is due, and sends what comes of that; when something is due again, ns. */
 u64 nnet_expire(struct nnet *nn);
 
+/* Makes a call from a task, and sends what comes of it. */
+int nnet_call_and_send(struct nnet *nn, struct nn_call *call);
+
+/* ---- a content store outside: store.c ---- */
+
+/* The process behind this port is the store from now on; -EBUSY: there is one. */
+int nnet_store_attach(struct nnet *nn, u32 portid);
+/* Without data: it has none. */
+int nnet_store_answered(struct nnet *nn, u32 portid, u64 id, const u8 *data, u32 len, u64 fresh_ms);
+/* There is none any more; the lock is held. */
+void nnet_store_detach(struct nnet *nn);
+int nnet_store_init(void);
+void nnet_store_exit(void);
+
 /* ---- the dispatcher: dispatch.c ---- */
 
 /* What a packet needs that waits for another processor: in its cb. */
@@ -255,6 +279,7 @@ void nnet_cpus_exit(void);
 extern int nnet_family;
 /* A packet for a socket, under RCU; sock.c. */
 void nnet_sock_deliver(struct nnet_face *face, struct sk_buff *skb);
+extern struct genl_family nnet_genl;
 int nnet_sock_init(void);
 void nnet_sock_exit(void);
 /* To who listens to netlink: a face of a device comes or goes; the forwarder has stopped. */

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /* void nk_unwind(struct nk_guard *guard): leaves the nk_guarded of this guard with 1. */
 #include <linux/linkage.h>
+#ifdef CONFIG_ARM64
+
+	.text
+SYM_FUNC_START(nk_unwind)
+	ldr	x1, [x0]
+	mov	sp, x1
+	mov	w0, #1
+	ldp	x19, x20, [sp, #16]
+	ldp	x21, x22, [sp, #32]
+	ldp	x23, x24, [sp, #48]
+	ldp	x25, x26, [sp, #64]
+	ldp	x27, x28, [sp, #80]
+	ldp	x29, x30, [sp], #96
+	ret
+SYM_FUNC_END(nk_unwind)
+#else
 #include <linux/objtool.h>
 #ifdef CONFIG_UML
 #undef RET
@@ -20,4 +36,5 @@ SYM_FUNC_START(nk_unwind)
 	RET
 SYM_FUNC_END(nk_unwind)
 STACK_FRAME_NON_STANDARD nk_unwind
-	.section .note.GNU-stack, "", @progbits
+#endif
+	.section .note.GNU-stack, "", %progbits

@@ -299,3 +299,68 @@ enum nnet_cmd event_next(int fd, uint64_t *face)
 		*face = number_of(&message, NNET_A_FACE);
 	return message.command.cmd;
 }
+
+/* ---- a content store outside ---- */
+
+/* Kept between calls: they are many, and long. */
+static struct message store_out, store_in;
+
+static void store_say(int fd, uint8_t command, uint64_t read, const void *data, size_t len)
+{
+	store_out.header = (struct nlmsghdr){
+		.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = family(), .nlmsg_flags = NLM_F_REQUEST,
+	};
+	store_out.command = (struct genlmsghdr){ .cmd = command, .version = NNET_VERSION };
+	put_number(&store_out, NNET_A_READ, read);
+	if (data) {
+		put(&store_out, NNET_A_DATA, data, len);
+		put_number(&store_out, NNET_A_FRESH_MS, 10000);
+	}
+	CHECK(send(fd, &store_out, store_out.header.nlmsg_len, 0) > 0, "an answer of the store");
+}
+
+int store_attach(int *fd)
+{
+	struct message message = message_of(family(), NNET_CMD_STORE_ATTACH, NLM_F_ACK), answer;
+	int error;
+
+	*fd = netlink();
+	error = request(*fd, &message);
+	if (!error) {
+		receive(*fd, &answer);
+		error = error_of(&answer);
+	}
+	if (error)
+		close(*fd);
+	return error;
+}
+
+void store_found(int fd, uint64_t read, const void *data, size_t len)
+{
+	store_say(fd, NNET_CMD_STORE_FOUND, read, data, len);
+}
+
+void store_absent(int fd, uint64_t read)
+{
+	store_say(fd, NNET_CMD_STORE_ABSENT, read, NULL, 0);
+}
+
+struct store_told store_next(int fd)
+{
+	struct store_told told = { 0 };
+	const struct nlattr *attr;
+
+	receive(fd, &store_in);
+	if (store_in.header.nlmsg_type == NLMSG_ERROR) {
+		told.error = error_of(&store_in);
+		return told;
+	}
+	told.command = store_in.command.cmd;
+	if (told.command == NNET_CMD_STORE_READ)
+		told.read = number_of(&store_in, NNET_A_READ);
+	attr = find(&store_in, told.command == NNET_CMD_STORE_READ ? NNET_A_NAME : NNET_A_DATA);
+	CHECK(attr, "a name or a Data");
+	told.octets = (const void *)(attr + 1);
+	told.len = attr->nla_len - NLA_HDRLEN;
+	return told;
+}

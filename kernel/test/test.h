@@ -19,6 +19,8 @@
 
 /* A test is a function of this form, and a row of the table in main.c. */
 #define TEST(name) void name(void)
+/* So is what prints figures. */
+#define FIGURE(name) void name(void)
 
 /* Ends the test unless the condition holds. */
 #define CHECK(condition, ...) \
@@ -89,6 +91,20 @@ extern void (*around_request)(bool is_begin);
 int list_count(enum nnet_cmd command);
 /* A face towards the other namespace, and a route by it. */
 uint64_t route_to(const uint8_t *address, const char *prefix);
+
+/* A content store outside, behind netlink: control.c. The socket whose closing ends it. */
+int store_attach(int *fd);
+/* What it is told, until the next call: a name it is asked for, a Data it is given, or an error. */
+struct store_told {
+	uint8_t command;
+	int error;
+	uint64_t read;
+	const uint8_t *octets;
+	size_t len;
+};
+struct store_told store_next(int fd);
+void store_found(int fd, uint64_t read, const void *data, size_t len);
+void store_absent(int fd, uint64_t read);
 
 /* ---- packets and sockets: packets.c ---- */
 

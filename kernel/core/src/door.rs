@@ -13,6 +13,7 @@ use crate::rows::link_rows;
 use crate::skb::Skb;
 use crate::sockets::{self, Said};
 use namely_window::Transfer;
+use crate::store;
 
 /// A frame of a device or a packet of a socket: `struct nn_arrived`.
 #[repr(C)]
@@ -89,6 +90,7 @@ mod op {
     pub(super) const TRANSFER_FREE: u32 = 44;
     pub(super) const TRANSFER_NEXT: u32 = 45;
     pub(super) const TRANSFER_TELL: u32 = 46;
+    pub(super) const STORE_ANSWERED: u32 = 80;
 }
 
 /// Does what `call` asks for.
@@ -140,7 +142,14 @@ unsafe fn perform(call: &mut Call) -> Answer {
             }
             // SAFETY: an array of `count`, whose references are given away.
             let links_due = unsafe { take_all(call, workspace) };
-            Ok(workspace.run(instance, home, call.now_ns).min(links_due))
+            Ok(workspace.run(instance, home, call.value != 0, call.now_ns).min(links_due))
+        }
+        op::STORE_ANSWERED => {
+            // SAFETY: a workspace that is in no other call.
+            let workspace = unsafe { call.workspace.as_mut() }.ok_or(Refused::Io)?;
+            let data = octets(call.more, call.more_len)?;
+            let data = (!data.is_empty()).then_some((data, call.face));
+            store::answered(instance, &mut workspace.queue, home, call.value, data, call.now_ns)
         }
         op::FACE_REGISTER => instance.face_register(call.value),
         op::FACE_RELEASE => instance.face_release(face),

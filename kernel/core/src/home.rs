@@ -31,6 +31,8 @@ unsafe extern "C" {
     fn nk_out_full(home: *mut c_void);
     fn nk_row(home: *mut c_void, row: *const Row) -> bool;
     fn nk_linger();
+    fn nk_store_read(home: *mut c_void, asked: *const Asked) -> u32;
+    fn nk_store_write(home: *mut c_void, data: *const u8, len: u32, fresh_ms: u64) -> u32;
 }
 
 /// SHA-256 by the kernel's library.
@@ -136,6 +138,34 @@ pub(crate) struct Row {
     pub(crate) value: u64,
 }
 
+/// What an Interest asks a store outside for: `struct nn_asked` of nnet.h.
+#[repr(C)]
+pub(crate) struct Asked {
+    pub(crate) name: *const u8,
+    pub(crate) ticket: u64,
+    pub(crate) name_len: u32,
+    /// Data with a longer name will do.
+    pub(crate) can_be_prefix: u8,
+    pub(crate) must_be_fresh: u8,
+}
+
+/// What becomes of a question to a store outside, or of Data for it.
+pub(crate) enum Store {
+    None,
+    Busy,
+    Taken,
+}
+
+impl Store {
+    fn of(answer: u32) -> Self {
+        match answer {
+            0 => Store::None,
+            1 => Store::Busy,
+            _ => Store::Taken,
+        }
+    }
+}
+
 /// Whom the core works for: one network namespace, as the module sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct Home(*mut c_void);
@@ -173,6 +203,18 @@ impl Home {
         // SAFETY: the callee reads the structure and the header during the call, and takes a
         // reference of the sk_buff or a copy; the range is within the packet's octets.
         unsafe { nk_emit(self.0, face.0, &emitted) }
+    }
+
+    /// Asks the store outside, whose answer comes later.
+    pub(crate) fn store_read(&self, asked: &Asked) -> Store {
+        // SAFETY: the home is good; the callee reads the structure and its name during the call.
+        Store::of(unsafe { nk_store_read(self.0, asked) })
+    }
+
+    /// Gives the store outside a Data.
+    pub(crate) fn store_write(&self, data: &[u8], fresh_ms: u64) -> Store {
+        // SAFETY: the home is good; the callee reads so many octets during the call.
+        Store::of(unsafe { nk_store_write(self.0, data.as_ptr(), data.len() as u32, fresh_ms) })
     }
 
     /// Counts what found no room in the queue of a workspace.
@@ -239,6 +281,21 @@ fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     // between are never run again, so whatever they own is lost, and locks that they hold stay
     // taken. The instance is not entered again, and who waits for such a lock leaves too.
     unsafe { nk_panic(text.octets.as_ptr(), text.len) };
-    // SAFETY: not reached; an end of the function that objtool knows.
+    never_reached()
+}
+
+/// An end of a function that objtool knows.
+#[cfg(all(target_os = "none", target_arch = "x86_64"))]
+#[inline(always)]
+fn never_reached() -> ! {
+    // SAFETY: it is not reached, for `nk_panic` does not come back.
     unsafe { core::arch::asm!("ud2", options(noreturn)) }
+}
+
+#[cfg(all(target_os = "none", not(target_arch = "x86_64")))]
+#[inline(always)]
+fn never_reached() -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
 }

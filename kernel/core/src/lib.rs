@@ -24,3 +24,4 @@ mod rows;
 #[allow(unsafe_code)]
 mod skb;
 mod sockets;
+mod store;

@@ -15,6 +15,7 @@ use namely_wire::types::NAME;
 use crate::home::{Home, Lock, Part};
 use crate::instance::{Answer, EXPIRED_PER_CALL, Instance, Refused};
 use crate::skb::Skb;
+use crate::store;
 
 /// Who sent a frame, on a link with several: its Ethernet address.
 pub(crate) type Station = [u8; 6];
@@ -69,8 +70,12 @@ impl Workspace {
 
     /// Processes what was taken in, and what is due. Returns when something is again, ns.
     #[inline(never)]
-    pub(crate) fn run(&mut self, instance: &Instance, home: Home, now_ns: u64) -> u64 {
-        instance.core.receive_batch(&mut self.batch, now_ns, &mut self.queue.output(home));
+    pub(crate) fn run(&mut self, instance: &Instance, home: Home, has_store: bool, now_ns: u64) -> u64 {
+        if has_store {
+            store::receive(instance, &mut self.batch, &mut self.queue, home, now_ns);
+        } else {
+            instance.core.receive_batch(&mut self.batch, now_ns, &mut self.queue.output(home));
+        }
         let due_ns = self.queue.expire(instance, home, now_ns);
         self.queue.send(home, now_ns);
         due_ns

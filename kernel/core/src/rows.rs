@@ -134,7 +134,7 @@ impl Instance {
             ("refused", status.refused),
             ("evicted", status.evicted),
         ];
-        rows_of(home, rows)
+        rows_of(home, rows.into_iter().chain(self.core.counters().tier.labelled()))
     }
 }
 

@@ -111,6 +111,12 @@ enum nnet_cmd {
 	NNET_CMD_CS_ERASE,	/* NAME, and COUNT: at most so many; answers COUNT */
 	NNET_CMD_PANIC,		/* COUNT: how. Only if the module was loaded with planted=1 */
 	NNET_CMD_STOPPED,	/* event alone: the forwarder has stopped; WHY */
+	/* A content store outside: whose socket sends ATTACH is it until that is closed. */
+	NNET_CMD_STORE_ATTACH = 40,
+	NNET_CMD_STORE_READ,	/* to the store: READ, FLAGS, NAME. Answered by one of the next two */
+	NNET_CMD_STORE_FOUND,	/* READ, DATA, and FRESH_MS: for how long it is fresh */
+	NNET_CMD_STORE_ABSENT,	/* READ */
+	NNET_CMD_STORE_WRITE,	/* to the store: DATA that leaves the memory, FRESH_MS */
 	__NNET_CMD_MAX,
 };
 #define NNET_CMD_MAX (__NNET_CMD_MAX - 1)
@@ -129,9 +135,20 @@ enum nnet_attr {
 	NNET_A_IN,		/* u64, packets or frames */
 	NNET_A_OUT,		/* u64 */
 	NNET_A_WHY,		/* text */
+	NNET_A_READ = 40,	/* u64: names what a store is asked */
+	NNET_A_DATA,		/* octets: one Data TLV */
+	NNET_A_FRESH_MS,	/* u64 */
+	NNET_A_FLAGS,		/* u32: NNET_STORE_... */
 	__NNET_A_MAX,
 };
 #define NNET_A_MAX (__NNET_A_MAX - 1)
+
+/* FLAGS of what a store is asked: a Data with a longer name will do; a stale one will not. */
+#define NNET_STORE_CAN_BE_PREFIX 1
+#define NNET_STORE_MUST_BE_FRESH 2
+
+/* What a store may be asked before it has answered anything. */
+#define NNET_STORE_READS_MAX 256
 
 /* The face that leads from routes to bound sockets. */
 #define NNET_FACE_LOCAL 1

@@ -118,34 +118,40 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let reserve = Reserve::new(1);
         let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
         let (key, counters) = (ticket.key(), &self.cs.tier);
-        match completion {
+        let is_answered = match completion {
             Completion::Found { packet, fresh_until_ns, is_busy } => {
-                self.tier_found(&context, key, Found { packet, fresh_until_ns, is_busy }, out);
+                self.tier_found(&context, key, Found { packet, fresh_until_ns, is_busy }, out)
             }
             Completion::Absent => {
                 counters.misses.add(1);
-                self.resume(&context, key, out);
+                false
             }
             Completion::Failed => {
                 counters.failed.add(1);
-                self.resume(&context, key, out);
+                false
             }
+        };
+        if !is_answered {
+            self.resume(&context, key, out);
         }
         self.settle(context.reserve);
     }
 
+    /// Returns false if the Interest is to go upstream. Both ways hash a name, and a kernel's stack
+    /// has no room for one upon the other.
+    #[inline(never)]
     fn tier_found(
         &self,
         context: &BatchContext<'_, R>,
         key: EntryKey,
         found: Found<B>,
         out: &mut impl Output<B>,
-    ) {
+    ) -> bool {
         let counters = &self.cs.tier;
         let view = DataView::parse(found.packet.as_ref());
         let Some(view) = view.ok().filter(|view| view.wire.len() <= PACKET_OCTETS_MAX) else {
             counters.wrong.add(1);
-            return self.resume(context, key, out);
+            return false;
         };
         let mut hashes = NameHashes::new();
         self.hasher.fill(view.name.as_bytes(), &mut hashes);
@@ -155,13 +161,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Some(Suits::Yes) => self.answer_from_tier(context, key, &found, &view, &hashes, digest, out),
             Some(Suits::Stale) => {
                 counters.misses.add(1);
-                self.resume(context, key, out);
+                return false;
             }
             Some(Suits::No) => {
                 counters.wrong.add(1);
-                self.resume(context, key, out);
+                return false;
             }
         }
+        true
     }
 
     /// Compares a Data with what an entry requests; `None` if there is no such entry any more.
@@ -245,6 +252,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Sends a parked Interest upstream, in the name of the first downstream that still waits.
+    #[inline(never)]
     fn resume(&self, context: &BatchContext<'_, R>, key: EntryKey, out: &mut impl Output<B>) {
         let Some(Resumed { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(context, key)
         else {

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Figures, not tests: they print and judge nothing. `data` says how many Data are cached (10000),
+ * `rounds` how often each of two is measured, in turns (5), `seconds` how long one rate takes (2).
+ */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include "test.h"
+
+enum { CONTENT_OCTETS = 1024, HITS = 1000, WINDOW = 32, RATES_MAX = 16 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double one = *(const double *)a, other = *(const double *)b;
+
+	return (one > other) - (one < other);
+}
+
+/* The median, least and most of what was measured. */
+static void tell(const char *what, const char *unit, double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare);
+	printf("figure %s: %.1f (%.1f-%.1f) %s\n", what, values[count / 2], values[0], values[count - 1], unit);
+}
+
+/* ---- packets of one form, of which the digits are written anew ---- */
+
+enum { DIGITS = 7 };
+struct form {
+	struct octets packet;
+	uint8_t *digits, *nonce;
+};
+
+static uint8_t *place_of(struct octets *packet, const char *text)
+{
+	uint8_t *place = memmem(packet->at, packet->len, text, strlen(text));
+
+	CHECK(place, "the packet has %s", text);
+	return place;
+}
+
+static void form_interests(struct form *form, const char *flow)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/f/%s/0000000", flow);
+	form->packet = interest_for(name);
+	form->digits = place_of(&form->packet, "0000000");
+	form->nonce = form->digits + DIGITS + 2;
+}
+
+static void form_data(struct form *form, const char *flow)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/f/%s/0000000", flow);
+	form->packet = data_for(name, CONTENT_OCTETS);
+	form->digits = place_of(&form->packet, "0000000");
+}
+
+static void set_number(struct form *form, uint32_t number)
+{
+	for (int i = DIGITS - 1; i >= 0; i--, number /= 10)
+		form->digits[i] = '0' + number % 10;
+	if (form->nonce) {
+		uint32_t nonce = random();
+
+		memcpy(form->nonce, &nonce, sizeof(nonce));
+	}
+}
+
+/* ---- a store outside that has all of them ---- */
+
+struct slot {
+	uint32_t at, len;	/* 0: it is free */
+};
+
+static uint64_t hash_of(const uint8_t *octets, size_t len)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	while (len--)
+		hash = (hash ^ *octets++) * 0x100000001b3;
+	return hash ^ hash >> 29;
+}
+
+/* Where the name of a packet of this form lies. */
+static const uint8_t *name_in(const uint8_t *packet, size_t *len)
+{
+	size_t at = packet[1] == 253 ? 4 : 2;
+
+	*len = packet[at + 1];
+	return packet + at + 2;
+}
+
+static void *memory(size_t octets)
+{
+	void *at = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(at != MAP_FAILED, "%zu octets", octets);
+	return at;
+}
+
+static void store_serve_all(int fd, uint32_t count, int ready)
+{
+	static struct form data;
+	size_t slots = 1, stride, len;
+	struct slot *table;
+	uint8_t *arena;
+
+	form_data(&data, "a");
+	stride = data.packet.len;
+	while (slots < 2ull * count)
+		slots *= 2;
+	table = memory(slots * sizeof(*table));
+	arena = memory(count * stride);
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t *name;
+		size_t place;
+
+		set_number(&data, i);
+		memcpy(arena + i * stride, data.packet.at, stride);
+		name = name_in(arena + i * stride, &len);
+		for (place = hash_of(name, len) % slots; table[place].len; place = (place + 1) % slots)
+			;
+		table[place] = (struct slot){ i, stride };
+	}
+	CHECK(write(ready, "", 1) == 1, "it has all");
+	for (;;) {
+		struct store_told told = store_next(fd);
+		size_t place;
+
+		if (told.command != NNET_CMD_STORE_READ)
+			continue;
+		for (place = hash_of(told.octets, told.len) % slots; table[place].len; place = (place + 1) % slots) {
+			const uint8_t *kept = arena + table[place].at * stride, *name = name_in(kept, &len);
+
+			if (len == told.len && !memcmp(name, told.octets, len)) {
+				store_found(fd, told.read, kept, table[place].len);
+				break;
+			}
+		}
+		if (!table[place].len)
+			store_absent(fd, told.read);
+	}
+}
+
+/* ---- one consumer and one producer, which are one process ---- */
+
+struct pair {
+	int consumer, producer;
+	struct form interest, data;
+};
+
+static void pair_make(struct pair *pair, const char *flow)
+{
+	const struct timeval patience = { .tv_sec = 10 };
+	char prefix[32];
+
+	snprintf(prefix, sizeof(prefix), "/f/%s", flow);
+	pair->consumer = socket_new();
+	pair->producer = socket_new();
+	CHECK(!setsockopt(pair->consumer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	      !setsockopt(pair->producer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)),
+	      "what is lost ends it");
+	CHECK(!socket_bind(pair->producer, prefix), "bound");
+	form_interests(&pair->interest, flow);
+	form_data(&pair->data, flow);
+}
+
+static void get(int fd)
+{
+	static uint8_t room[NNET_PACKET_MAX];
+
+	CHECK(recv(fd, room, sizeof(room), 0) > 0, "a packet");
+}
+
+static void ask(struct pair *pair, uint32_t number)
+{
+	set_number(&pair->interest, number);
+	packet_send(pair->consumer, &pair->interest.packet);
+}
+
+static void pair_exchange(struct pair *pair, uint32_t number)
+{
+	ask(pair, number);
+	get(pair->producer);
+	set_number(&pair->data, number);
+	packet_send(pair->producer, &pair->data.packet);
+	get(pair->consumer);
+}
+
+/* The mean time from an Interest to its Data, which nobody but a store has, us. */
+static double hit_us(struct pair *pair, uint32_t count)
+{
+	uint64_t begin_ns = now_ns();
+
+	for (int i = 0; i < HITS; i++) {
+		ask(pair, random() % count);
+		get(pair->consumer);
+	}
+	return (now_ns() - begin_ns) / 1000.0 / HITS;
+}
+
+FIGURE(hits_in_the_kernel_and_outside)
+{
+	uint32_t count = number_given("data", 10000);
+	size_t rounds = number_given("rounds", 5);
+	double inside_us[RATES_MAX], outside_us[RATES_MAX];
+	static struct pair inside, outside;
+	int net_inside = net_new(), net_outside, fd, ready[2];
+	pid_t store;
+
+	CHECK(rounds && rounds <= RATES_MAX, "rounds");
+	CHECK(!route_add("/f", NNET_FACE_LOCAL), "a route");
+	pair_make(&inside, "a");
+	for (uint32_t i = 0; i < count; i++)
+		pair_exchange(&inside, i);
+	CHECK(counter("cs", "packets") == count, "all are cached");
+	net_outside = net_new();
+	CHECK(!cs_set(1) && !route_add("/f", NNET_FACE_LOCAL), "one place");
+	pair_make(&outside, "a");
+	CHECK(!store_attach(&fd) && !pipe(ready), "a store");
+	store = fork();
+	if (!store) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		store_serve_all(fd, count, ready[1]);
+	}
+	CHECK(read(ready[0], &(char){ 0 }, 1) == 1, "it has all");
+	hit_us(&inside, count);
+	hit_us(&outside, count);
+	for (size_t i = 0; i < rounds; i++) {
+		inside_us[i] = hit_us(&inside, count);
+		outside_us[i] = hit_us(&outside, count);
+	}
+	net_enter(net_outside);
+	CHECK(counter("cs", "cs_disk_misses") == 0, "the store had all");
+	net_enter(net_inside);
+	printf("figure Data: %u of %d octets\n", count, CONTENT_OCTETS);
+	tell("hit in the kernel", "us", inside_us, rounds);
+	tell("hit outside", "us", outside_us, rounds);
+	printf("figure less delay: %.1f %%\n", 100 - 100 * inside_us[rounds / 2] / outside_us[rounds / 2]);
+	kill(store, SIGKILL);
+	waitpid(store, NULL, 0);
+}
+
+/* ---- rates ---- */
+
+struct shared {
+	volatile bool is_over;
+	volatile uint64_t exchanges[2];
+};
+
+/* Exchanges in a second by so many processes, each on its processor, through one forwarder. */
+static double rate_of(int processes, double seconds)
+{
+	struct shared *shared = memory(sizeof(*shared));
+	uint64_t all = 0, begin_ns;
+	pid_t children[2];
+
+	for (int p = 0; p < processes; p++) {
+		children[p] = fork();
+		if (!children[p]) {
+			static struct pair pair;
+			cpu_set_t own;
+
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			CPU_ZERO(&own);
+			CPU_SET(p, &own);
+			CHECK(!sched_setaffinity(0, sizeof(own), &own), "processor %d", p);
+			pair_make(&pair, p ? "b" : "a");
+			for (uint32_t i = random() % 1000000; !shared->is_over; i++) {
+				pair_exchange(&pair, i % 10000000);
+				shared->exchanges[p]++;
+			}
+			_exit(0);
+		}
+	}
+	usleep(200000);
+	begin_ns = now_ns();
+	all = shared->exchanges[0] + shared->exchanges[1];
+	usleep(seconds * 1e6);
+	all = shared->exchanges[0] + shared->exchanges[1] - all;
+	seconds = (now_ns() - begin_ns) / 1e9;
+	shared->is_over = true;
+	for (int p = 0; p < processes; p++) {
+		int status;
+
+		CHECK(waitpid(children[p], &status, 0) == children[p] && !status, "its process");
+	}
+	munmap(shared, sizeof(*shared));
+	return all / seconds;
+}
+
+FIGURE(exchanges_by_one_and_two_processors)
+{
+	size_t rounds = number_given("rounds", 5);
+	double one[RATES_MAX], two[RATES_MAX], seconds = number_given("seconds", 2);
+
+	CHECK(rounds && rounds <= RATES_MAX, "rounds");
+	net_new();
+	CHECK(!cs_set(0) && !route_add("/f", NNET_FACE_LOCAL), "a route");
+	for (size_t i = 0; i < rounds; i++) {
+		one[i] = rate_of(1, seconds);
+		two[i] = rate_of(2, seconds);
+	}
+	tell("exchanges by one processor", "/s", one, rounds);
+	tell("exchanges by two processors", "/s", two, rounds);
+	printf("figure two against one: %.2f\n", two[rounds / 2] / one[rounds / 2]);
+}
+
+/* A producer in the other namespace, and WINDOW Interests of this one on their way. */
+FIGURE(exchanges_over_a_veth_pair)
+{
+	size_t rounds = number_given("rounds", 5);
+	double rates[RATES_MAX], seconds = number_given("seconds", 2);
+	struct nets nets = nets_joined();
+	static struct form interest;
+	int consumer;
+	pid_t producer;
+
+	CHECK(rounds && rounds <= RATES_MAX, "rounds");
+	net_enter(nets.b);
+	route_to(address_a, "/unused");
+	CHECK(!route_add("/f", NNET_FACE_LOCAL), "a route");
+	producer = fork();
+	if (!producer) {
+		static uint8_t room[NNET_PACKET_MAX];
+		static struct form data;
+		int fd = socket_new();
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		form_data(&data, "a");
+		CHECK(!socket_bind(fd, "/f/a"), "bound");
+		while (recv(fd, room, sizeof(room), 0) > 0) {
+			uint8_t *digits = memmem(room, sizeof(room), "\x08\x07", 2);
+
+			memcpy(data.digits, digits + 2, DIGITS);
+			packet_send(fd, &data.packet);
+		}
+	}
+	net_enter(nets.a);
+	route_to(address_b, "/f");
+	CHECK(!cs_set(0), "no content store");
+	consumer = socket_new();
+	form_interests(&interest, "a");
+	usleep(200000);
+	for (size_t i = 0; i < rounds; i++) {
+		uint64_t begin_ns = now_ns(), end_ns = begin_ns + seconds * 1e9;
+		uint32_t sent = 0, got = 0, first = (uint32_t)i * 1000000;
+
+		while (now_ns() < end_ns) {
+			while (sent < got + WINDOW) {
+				set_number(&interest, first + sent++);
+				packet_send(consumer, &interest.packet);
+			}
+			get(consumer);
+			got++;
+		}
+		rates[i] = got / ((now_ns() - begin_ns) / 1e9);
+		for (; got < sent; got++)
+			get(consumer);
+	}
+	tell("exchanges over veth", "/s", rates, rounds);
+	kill(producer, SIGKILL);
+	waitpid(producer, NULL, 0);
+}
