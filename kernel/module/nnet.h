@@ -32,6 +32,7 @@ enum nn_op {
 	NN_CS_SHRINK, NN_WHOLE_NAME, NN_UNBIND,
 	NN_SAID = 40, NN_INTEREST, NN_DATA, NN_TRANSFER_MAKE, NN_TRANSFER_FREE, NN_TRANSFER_NEXT,
 	NN_TRANSFER_TELL,
+	NN_MAKE_ROOM = 60,
 };
 
 /* What NN_ROWS lists. */
@@ -124,6 +125,9 @@ int nnet_call(struct nnet *nn, struct nn_call *call);
 int nnet_call_calm(struct nnet *nn, struct nn_call *call);
 /* The answer, or why there is none. */
 s64 nnet_ask(struct nnet *nn, struct nn_call *call);
+/* The same of a call that enters its name in a table, for which memory is made first, where one may
+ * wait. The instance is there. */
+s64 nnet_ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call);
 /* What the core has taken and not given back: 0 at the end, but for what stopped instances held. */
 long nnet_memory_octets(void);
 void nnet_memory_show(struct seq_file *seq);
@@ -138,6 +142,10 @@ enum nnet_count {
 };
 extern const char *const nnet_count_names[NNET_COUNTS];
 
+/* How long passages of the door took, by what for: of powers of two of a microsecond. */
+enum nnet_passage { NNET_FOR_PACKETS, NNET_FOR_TIME, NNET_FOR_LISTS, NNET_FOR_CONTROL, NNET_PASSAGES };
+#define NNET_PASSAGE_TIMES 16
+
 #define NNET_LOWER_BITS 8
 
 struct nnet {
@@ -151,6 +159,8 @@ struct nnet {
 	u64 due_ns;			/* when the work is to run */
 	struct delayed_work work;
 	atomic64_t counts[NNET_COUNTS];
+	atomic64_t passages[NNET_PASSAGES][NNET_PASSAGE_TIMES];
+	u64 longest_ns[NNET_PASSAGES];
 	/* Who lists a table, while it does; under the lock. */
 	bool (*row)(void *into, const struct nn_row *row);
 	void *row_into;

@@ -80,12 +80,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InInterests);
-        let Received { packet, headers } = received;
+        let headers = &received.headers;
         // Filled in place by the functions below: returned through three of them, its 300 octets
         // are copied each time, which is 70 instructions for an answer from the content store. It
         // is used when nothing borrows the packet any more, so that the last upstream gets the
         // packet itself.
-        let (mut packet, mut forwarding) = (packet, None);
+        let (mut packet, mut forwarding) = (received.packet, None);
         // Once more if it must differ: then with the copy, which need not.
         loop {
             let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
@@ -111,11 +111,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 continue;
             }
             let interest = InterestKey::new(&view, hashes);
-            self.process_interest(context, ingress, &packet, interest, &headers, &mut forwarding, out)?;
+            self.process_interest(context, ingress, &packet, &interest, headers, &mut forwarding, out)?;
             break;
         }
         if let Some(forwarding) = forwarding {
-            self.forward(context, ingress, &forwarding, packet, &headers, out);
+            self.forward(context, ingress, &forwarding, packet, headers, out);
         }
         Ok(())
     }
@@ -151,12 +151,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
     /// anywhere.
     #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
     fn process_interest<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         packet: &B,
-        interest: InterestKey<'_>,
+        interest: &InterestKey<'_>,
         headers: &LpHeaders,
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut O,
@@ -174,7 +175,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             ingress,
             packet,
             headers,
-            interest,
+            interest: *interest,
             nonce: interest.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
@@ -467,6 +468,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
     /// and not one more user of it.
+    #[inline(never)]
     pub(super) fn forward(
         &self,
         context: &BatchContext<'_, R>,
