@@ -167,7 +167,7 @@ impl Instance {
     }
 
     pub(crate) fn unbind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
-        if self.core.bpt_unbind(face, &Name::from(prefix)) { Ok(0) } else { Err(Refused::NoFace) }
+        if self.core.bpt_unbind(face, prefix) { Ok(0) } else { Err(Refused::NoFace) }
     }
 
     pub(crate) fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Answer {
