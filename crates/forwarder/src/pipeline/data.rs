@@ -21,23 +21,9 @@ use crate::pit::{InRecord, Matched, PitEntry, Satisfied};
 use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
 
-/// The downstream that is sent to last, so that it gets the packet itself and not one more user of
-/// it.
-type Last<'t> = Option<(FaceHold<'t>, Option<PitToken>)>;
-
-/// A Data that somebody waits for.
-struct ArrivedData<'a, 't, 'c, B, R> {
-    context: &'t BatchContext<'c, R>,
-    ingress: &'a FaceHold<'a>,
-    hashes: &'a NameHashes,
-    view: &'a DataView<'a>,
-    packet: &'a B,
-    headers: &'a LpHeaders,
-}
-
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. It is in
-    /// parts, none of which takes much of a stack.
+    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. The entries
+    /// that it satisfies have a frame of the stack to themselves.
     #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
         &self,
@@ -48,29 +34,31 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InData);
+        let Received { packet, headers } = received;
         let mut satisfied = Satisfied::new();
-        self.satisfy(context, ingress, received, hashes, &mut satisfied, out)
+        self.satisfy(context, ingress, packet, &headers, hashes, &mut satisfied, out)
     }
 
+    #[allow(clippy::too_many_arguments)]
     #[inline(never)]
     fn satisfy<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
-        received: Received<B>,
+        packet: B,
+        headers: &LpHeaders,
         hashes: &NameHashes,
         satisfied: &mut Satisfied<B>,
         out: &mut O,
     ) -> Result<(), DropReason> {
         let now_ns = context.now_ns;
-        let Received { packet, headers } = &received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         // Scope control: what a non-local face sends for /localhost is dropped.
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
         let mut digest = None;
-        let more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
+        let mut more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
         // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
         // a face that was not asked: else whoever guesses a name could answer, and be cached, in
         // the place of who was asked.
@@ -87,74 +75,60 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.cs.refuse();
         } else {
             let key = Key::new(view.name, hashes);
-            let arriving = Arriving::new(packet, &view, key, digest, now_ns);
+            let arriving = Arriving::new(&packet, &view, key, digest, now_ns);
             self.cs.insert(arriving, context.reserve, out);
         }
-        let arrived = ArrivedData { context, ingress, hashes, view: &view, packet, headers };
-        let (last, data) = self.answer_all(&arrived, satisfied, (digest, more), out);
+        let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        let told = Cell::new(Told { data, answers_discovery: false });
+        // Sent last, so that it gets the packet itself and not one more user of it.
+        let mut last = None;
+        loop {
+            // A route is learned before anybody gets the Data: who has it may ask along that route
+            // at once.
+            let tell = |entry: &PitEntry<B>, out: &mut O| {
+                if self.after_data(entry, ingress, headers, hashes, now_ns, &told) {
+                    self.teach(entry, ingress, &packet, &view, now_ns, out);
+                }
+            };
+            self.answer(context, satisfied, ingress, out, tell, |downstream, out| {
+                if let Some((face, token)) = last.replace(downstream) {
+                    self.send_data(&face, token, packet.clone(), told.get().data, out);
+                }
+            });
+            context.count(HotCounter::Satisfied, satisfied.len() as u32);
+            satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
+            satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
+            if !more {
+                break;
+            }
+            satisfied.clear();
+            more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
+        }
         if let Some((face, token)) = last {
-            self.send_data(&face, token, received.packet, data, out);
+            self.send_data(&face, token, packet, told.get().data, out);
         }
         Ok(())
     }
 
-    /// Sends the Data to all downstreams but one of those that wait for it, which is returned, with
-    /// what it goes on with. `satisfied` has some of their entries, of which there are `more`.
+    /// A discovery was answered.
+    #[cold]
     #[inline(never)]
-    fn answer_all<'t, O: Output<B>>(
+    fn teach<O: Output<B>>(
         &self,
-        arrived: &ArrivedData<'_, 't, '_, B, R>,
-        satisfied: &mut Satisfied<B>,
-        (mut digest, mut more): (Option<[u8; 32]>, bool),
-        out: &mut O,
-    ) -> (Last<'t>, DataOut) {
-        let ArrivedData { context, ingress, hashes, view, headers, .. } = *arrived;
-        let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
-        let told = Cell::new(Told { data, answers_discovery: false });
-        let mut last = None;
-        loop {
-            self.answer_some(arrived, satisfied, &told, &mut last, out);
-            if !more {
-                return (last, told.get().data);
-            }
-            satisfied.clear();
-            more = self.take_satisfied(context, ingress, view, hashes, &mut digest, satisfied);
-        }
-    }
-
-    #[inline(never)]
-    fn answer_some<'t, O: Output<B>>(
-        &self,
-        arrived: &ArrivedData<'_, 't, '_, B, R>,
-        satisfied: &mut Satisfied<B>,
-        told: &Cell<Told>,
-        last: &mut Last<'t>,
+        entry: &PitEntry<B>,
+        ingress: &FaceHold<'_>,
+        packet: &B,
+        view: &DataView<'_>,
+        now_ns: u64,
         out: &mut O,
     ) {
-        let ArrivedData { context, ingress, hashes, view, packet, headers } = *arrived;
-        let now_ns = context.now_ns;
-        // A route is learned before anybody gets the Data: who has it may ask along that route at
-        // once.
-        let tell = |entry: &PitEntry<B>, out: &mut O| {
-            let is_answer = self.after_data(entry, ingress, headers, hashes, now_ns, told);
-            match is_answer.then(|| ingress.is_local()) {
-                Some(true) => out.offered(ingress.id(), view.name, packet),
-                Some(false) => {
-                    let is_of_others = self.answered_last(ingress, entry, now_ns);
-                    let (face, data, wire) = (ingress.id(), view.name, view.wire);
-                    out.learned(Learned { face, data, wire, is_of_others });
-                }
-                None => {}
-            }
-        };
-        self.answer(context, satisfied, ingress, out, tell, |downstream, out| {
-            if let Some((face, token)) = last.replace(downstream) {
-                self.send_data(&face, token, packet.clone(), told.get().data, out);
-            }
-        });
-        context.count(HotCounter::Satisfied, satisfied.len() as u32);
-        satisfied.iter().for_each(|entry| self.finish_satisfied(entry, view, now_ns));
-        satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
+        if ingress.is_local() {
+            out.offered(ingress.id(), view.name, packet);
+        } else {
+            let is_of_others = self.answered_last(ingress, entry, now_ns);
+            let (face, data, wire) = (ingress.id(), view.name, view.wire);
+            out.learned(Learned { face, data, wire, is_of_others });
+        }
     }
 
     /// Takes PIT entries that the Data satisfies, as many as are taken at once; returns true if

@@ -111,7 +111,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 continue;
             }
             let interest = InterestKey::new(&view, hashes);
-            self.process_interest(context, ingress, &packet, &interest, headers, &mut forwarding, out)?;
+            self.process_interest(context, ingress, &packet, interest, headers, &mut forwarding, out)?;
             break;
         }
         if let Some(forwarding) = forwarding {
@@ -151,13 +151,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
     /// anywhere.
     #[allow(clippy::too_many_arguments)]
-    #[inline(never)]
     fn process_interest<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         packet: &B,
-        interest: &InterestKey<'_>,
+        interest: InterestKey<'_>,
         headers: &LpHeaders,
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut O,
@@ -175,7 +174,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             ingress,
             packet,
             headers,
-            interest: *interest,
+            interest,
             nonce: interest.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
@@ -246,6 +245,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The ContentStore Miss pipeline (guide 4.2.4): enters the Interest in the PIT and lets the
     /// strategy decide, which `forwarding` becomes.
+    #[inline(never)]
     fn insert_pending<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -468,7 +468,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
     /// and not one more user of it.
-    #[inline(never)]
     pub(super) fn forward(
         &self,
         context: &BatchContext<'_, R>,
