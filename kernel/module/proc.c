@@ -141,7 +141,7 @@ static int show_memory(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* How long bottom halves were off: passages of at most so many microseconds each, and the longest. */
+/* How long bottom halves were off: passages of at most so many microseconds, and the longest. */
 static int show_passages(struct seq_file *seq, void *unused)
 {
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));

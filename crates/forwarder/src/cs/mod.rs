@@ -381,7 +381,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
     /// offered to the tier of `out`.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn insert<O: Output<B>>(&self, arriving: Arriving<'_, B>, reserve: &Reserve, out: &mut O) {
         let Arriving { packet, view, key, digest, fresh_until_ns, from_tier } = arriving;
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {

@@ -34,9 +34,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InData);
-        let Received { packet, headers } = received;
         let mut satisfied = Satisfied::new();
-        self.satisfy(context, ingress, packet, &headers, hashes, &mut satisfied, out)
+        self.satisfy(context, ingress, received.packet, &received.headers, hashes, &mut satisfied, out)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -74,9 +73,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            let key = Key::new(view.name, hashes);
-            let arriving = Arriving::new(&packet, &view, key, digest, now_ns);
-            self.cs.insert(arriving, context.reserve, out);
+            self.cache(context, (&packet, &view), hashes, digest, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         let told = Cell::new(Told { data, answers_discovery: false });
@@ -108,6 +105,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.send_data(&face, token, packet, told.get().data, out);
         }
         Ok(())
+    }
+
+    /// Takes a Data into the content store.
+    #[inline(never)]
+    fn cache<O: Output<B>>(
+        &self,
+        context: &BatchContext<'_, R>,
+        (packet, view): (&B, &DataView<'_>),
+        hashes: &NameHashes,
+        digest: Option<[u8; 32]>,
+        out: &mut O,
+    ) {
+        let key = Key::new(view.name, hashes);
+        self.cs.insert(Arriving::new(packet, view, key, digest, context.now_ns), context.reserve, out);
     }
 
     /// A discovery was answered.

@@ -225,6 +225,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3).
+    #[inline(never)]
     fn answer_from_cache(
         &self,
         context: &BatchContext<'_, R>,
@@ -468,6 +469,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
     /// and not one more user of it.
+    #[inline(never)]
     pub(super) fn forward(
         &self,
         context: &BatchContext<'_, R>,
