@@ -201,7 +201,6 @@ static int show_faces(struct seq_file *seq, void *unused)
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));
 	u64 cursor = 0, to_local = 0;
 	struct nnet_face *face;
-	u64 cursor = 0, to_local = 0;
 	unsigned long id;
 
 	nnet_rows(nn, NN_COUNTERS, &cursor, note_to_local, &to_local);
