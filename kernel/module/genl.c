@@ -76,6 +76,19 @@ static int ask_without_reply(struct nnet *nn, struct nn_call *call)
 	return answer < 0 ? answer : 0;
 }
 
+/* The same of what enters a name in a table. */
+static int ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call)
+{
+	s64 answer;
+
+	mutex_lock(&nn->lock);
+	answer = nnet_need_instance(nn);
+	mutex_unlock(&nn->lock);
+	if (!answer)
+		answer = nnet_ask_with_room(nn, table, call);
+	return answer < 0 ? answer : 0;
+}
+
 /* ---- faces ---- */
 
 static int face_new(struct sk_buff *skb, struct genl_info *info)
@@ -169,6 +182,8 @@ static int route(struct genl_info *info, enum nn_op op)
 	call.face = nla_get_u64(info->attrs[NNET_A_FACE]);
 	if (info->attrs[NNET_A_COST])
 		call.value = nla_get_u64(info->attrs[NNET_A_COST]);
+	if (op == NN_ROUTE_ADD)
+		return ask_with_room(nnet_of_info(info), NN_FIB, &call);
 	return ask_without_reply(nnet_of_info(info), &call);
 }
 
@@ -191,7 +206,7 @@ static int strategy_new(struct sk_buff *skb, struct genl_info *info)
 	set_name(&call, info->attrs[NNET_A_NAME]);
 	call.more = nla_data(info->attrs[NNET_A_STRATEGY]);
 	call.more_len = nla_len(info->attrs[NNET_A_STRATEGY]);
-	return ask_without_reply(nnet_of_info(info), &call);
+	return ask_with_room(nnet_of_info(info), NN_STRATEGIES, &call);
 }
 
 static int strategy_del(struct sk_buff *skb, struct genl_info *info)
@@ -224,18 +239,30 @@ static int cs_set(struct sk_buff *skb, struct genl_info *info)
 	return answer;
 }
 
+/* Data that one request erases. */
+#define ERASED_AT_ONCE 1024
+
 static int cs_erase(struct sk_buff *skb, struct genl_info *info)
 {
-	struct nn_call call = { .op = NN_CS_ERASE, .value = 1024 };
+	struct nn_call call = { .op = NN_CS_ERASE };
+	u64 left = ERASED_AT_ONCE, erased = 0;
 	s64 answer;
 
 	if (!has(info, NNET_A_NAME))
 		return -EINVAL;
 	set_name(&call, info->attrs[NNET_A_NAME]);
-	if (info->attrs[NNET_A_COUNT])	/* bottom halves are off for so many */
-		call.value = min_t(u64, call.value, nla_get_u64(info->attrs[NNET_A_COUNT]));
-	answer = ask(nnet_of_info(info), &call);
-	return answer < 0 ? answer : reply(info, NNET_CMD_CS_ERASE, NNET_A_COUNT, answer);
+	if (info->attrs[NNET_A_COUNT])
+		left = min_t(u64, left, nla_get_u64(info->attrs[NNET_A_COUNT]));
+	do {	/* bottom halves are off for so many */
+		call.value = min_t(u64, left, 64);
+		answer = ask(nnet_of_info(info), &call);
+		if (answer < 0)
+			return answer;
+		erased += answer;
+		left -= answer;
+		cond_resched();
+	} while (left && answer == call.value);
+	return reply(info, NNET_CMD_CS_ERASE, NNET_A_COUNT, erased);
 }
 
 static int store_attach(struct sk_buff *skb, struct genl_info *info)

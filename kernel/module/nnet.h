@@ -32,6 +32,7 @@ enum nn_op {
 	NN_CS_SHRINK, NN_WHOLE_NAME, NN_UNBIND,
 	NN_SAID = 40, NN_INTEREST, NN_DATA, NN_TRANSFER_MAKE, NN_TRANSFER_FREE, NN_TRANSFER_NEXT,
 	NN_TRANSFER_TELL,
+	NN_MAKE_ROOM = 60,
 	NN_STORE_ANSWERED = 80,
 };
 
@@ -133,6 +134,9 @@ int nnet_call(struct nnet *nn, struct nn_call *call);
 int nnet_call_calm(struct nnet *nn, struct nn_call *call);
 /* The answer, or why there is none. */
 s64 nnet_ask(struct nnet *nn, struct nn_call *call);
+/* The same of a call that enters its name in a table, for which memory is made first, where one may
+ * wait. The instance is there. */
+s64 nnet_ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call);
 /* What the core has taken and not given back: 0 at the end, but for what stopped instances held. */
 long nnet_memory_octets(void);
 void nnet_memory_show(struct seq_file *seq);
@@ -146,6 +150,10 @@ enum nnet_count {
 	NNET_UNREADABLE, NNET_BAD_DIGEST, NNET_NOT_ASKED_FOR, NNET_NO_SUCH_SEGMENT, NNET_COUNTS,
 };
 extern const char *const nnet_count_names[NNET_COUNTS];
+
+/* How long passages of the door took, by what for: of powers of two of a microsecond. */
+enum nnet_passage { NNET_FOR_PACKETS, NNET_FOR_TIME, NNET_FOR_LISTS, NNET_FOR_CONTROL, NNET_PASSAGES };
+#define NNET_PASSAGE_TIMES 16
 
 #define NNET_LOWER_BITS 8
 
@@ -161,6 +169,8 @@ struct nnet {
 	struct delayed_work work;
 	atomic64_t counts[NNET_COUNTS];
 	struct nnet_store __rcu *store;	/* changed under the lock */
+	atomic64_t passages[NNET_PASSAGES][NNET_PASSAGE_TIMES];
+	u64 longest_ns[NNET_PASSAGES];
 	/* Who lists a table, while it does; under the lock. */
 	bool (*row)(void *into, const struct nn_row *row);
 	void *row_into;

@@ -141,6 +141,29 @@ static int show_memory(struct seq_file *seq, void *unused)
 	return 0;
 }
 
+/* How long bottom halves were off: passages of at most so many microseconds, and the longest. */
+static int show_passages(struct seq_file *seq, void *unused)
+{
+	struct nnet *nn = nnet_of(seq_file_single_net(seq));
+	int i, what;
+
+	seq_puts(seq, "us packets time lists control\n");
+	for (i = 0; i < NNET_PASSAGE_TIMES; i++) {
+		if (i == NNET_PASSAGE_TIMES - 1)
+			seq_puts(seq, "more");
+		else
+			seq_printf(seq, "%d", 1 << i);
+		for (what = 0; what < NNET_PASSAGES; what++)
+			seq_printf(seq, " %lld", atomic64_read(&nn->passages[what][i]));
+		seq_putc(seq, '\n');
+	}
+	seq_puts(seq, "longest");
+	for (what = 0; what < NNET_PASSAGES; what++)
+		seq_printf(seq, " %llu", READ_ONCE(nn->longest_ns[what]) / NSEC_PER_USEC);
+	seq_putc(seq, '\n');
+	return 0;
+}
+
 /* Packets that each processor has brought to the door, of all namespaces. */
 static int show_processors(struct seq_file *seq, void *unused)
 {
@@ -176,8 +199,8 @@ static int show_faces(struct seq_file *seq, void *unused)
 {
 	static const char *const kinds[] = { "socket", "station", "group" };
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));
-	struct nnet_face *face;
 	u64 cursor = 0, to_local = 0;
+	struct nnet_face *face;
 	unsigned long id;
 
 	nnet_rows(nn, NN_COUNTERS, &cursor, note_to_local, &to_local);
@@ -208,7 +231,7 @@ static const struct {
 	{ "faces", show_faces }, { "fib", show_fib }, { "bpt", show_bpt },
 	{ "strategies", show_strategies }, { "cs", show_cs }, { "stats", show_stats },
 	{ "drops", show_drops }, { "memory", show_memory }, { "stop", show_stop },
-	{ "processors", show_processors },
+	{ "processors", show_processors }, { "passages", show_passages },
 };
 
 int nnet_proc_init(struct nnet *nn)

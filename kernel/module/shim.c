@@ -44,6 +44,23 @@ static void stopped(struct nnet *nn)
 		nnet_tell_stopped(nn);
 }
 
+/* Who loses a race for the longest passage tells of the next one. */
+static void note_passage(struct nnet *nn, const struct nn_call *call)
+{
+	u64 ns = ktime_get_ns() - call->now_ns;
+	enum nnet_passage what = NNET_FOR_CONTROL;
+
+	if (call->op == NN_PACKETS)
+		what = NNET_FOR_PACKETS;
+	else if (call->op == NN_EXPIRE || call->op == NN_LINK_TICK)
+		what = NNET_FOR_TIME;
+	else if (call->op == NN_ROWS || call->op == NN_LINK_ROWS)
+		what = NNET_FOR_LISTS;
+	atomic64_inc(&nn->passages[what][min_t(int, fls64(ns >> 10), NNET_PASSAGE_TIMES - 1)]);
+	if (ns > READ_ONCE(nn->longest_ns[what]))
+		WRITE_ONCE(nn->longest_ns[what], ns);
+}
+
 int nnet_call(struct nnet *nn, struct nn_call *call)
 {
 	struct nk_guard guard = { .nn = nn };
@@ -51,8 +68,8 @@ int nnet_call(struct nnet *nn, struct nn_call *call)
 
 	call->home = nn;
 	call->instance = nn->instance;
-	call->now_ns = ktime_get_ns();
 	local_bh_disable();
+	call->now_ns = ktime_get_ns();
 	call->workspace = this_cpu_ptr(nnet_cpus)->workspace;
 	if (likely(nn->instance && !READ_ONCE(nn->stopped))) {
 		guard.outer = this_cpu_read(guard_here);
@@ -61,6 +78,7 @@ int nnet_call(struct nnet *nn, struct nn_call *call)
 		this_cpu_write(guard_here, guard.outer);
 		if (unlikely(err))
 			stopped(nn);
+		note_passage(nn, call);
 	}
 	local_bh_enable();
 	return err;
@@ -89,6 +107,19 @@ s64 nnet_ask(struct nnet *nn, struct nn_call *call)
 	int err = nnet_call(nn, call);
 
 	return err ? err : call->answer;
+}
+
+s64 nnet_ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call)
+{
+	struct nn_call room = {
+		.op = NN_MAKE_ROOM, .value = table, .instance = nn->instance,
+		.name = call->name, .name_len = call->name_len,
+	};
+	int err = READ_ONCE(nn->stopped) ? -ESHUTDOWN : nnet_call_calm(nn, &room);
+
+	if (!err && room.answer < 0)
+		err = room.answer;
+	return err ? err : nnet_ask(nn, call);
 }
 
 /* ---- called by the core ---- */

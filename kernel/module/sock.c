@@ -78,7 +78,7 @@ int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 	err = nnet_sock_need_face(sk);
 	if (!err) {
 		call.face = nnet_sk(sk)->face->id;
-		err = nnet_ask(nnet_of(sock_net(sk)), &call);
+		err = nnet_ask_with_room(nnet_of(sock_net(sk)), NN_BINDINGS, &call);
 	}
 	return err < 0 ? err : 0;
 }

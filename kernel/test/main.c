@@ -51,6 +51,12 @@
 	row(so_many_questions_pend_at_a_store_outside_and_one_more_is_passed_by) \
 	row(what_pends_at_a_store_outside_that_ends_goes_upstream) \
 	row(a_store_outside_takes_a_capability_and_answers_what_it_was_asked) \
+	row(faces_of_sockets_and_devices_have_ids_of_one_kind_and_bound_ones_alone_get_interests) \
+	row(data_for_a_socket_that_was_closed_goes_nowhere_and_is_counted) \
+	row(must_be_fresh_is_answered_by_the_content_store_while_it_is_fresh) \
+	row(a_data_for_many_sockets_is_one_upstream_and_copied_for_none) \
+	row(can_be_prefix_by_one_processor_is_answered_by_what_comes_to_another) \
+	row(nothing_passes_the_door_while_nothing_happens) \
 	row(the_module_stays_while_a_socket_is_open)
 
 /* Sockets of names and contents, and of objects in segments. */
@@ -99,6 +105,9 @@
 	row(a_memory_cgroup_at_its_limit_gets_no_forwarder_and_lives) \
 	row(a_socket_outlives_the_process_that_made_it) \
 	row(four_threads_on_one_socket_that_is_closed_meanwhile_harm_nobody) \
+	row(full_tables_are_listed_cleared_and_expired_in_short_passages) \
+	row(closing_and_removing_under_load_takes_no_longer_than_three_times_as_idle) \
+	row(tcp_and_named_data_share_a_device_and_neither_starves) \
 	row(random_calls_harm_nobody) \
 	row(the_module_goes_and_comes_under_load_and_leaves_nothing)
 

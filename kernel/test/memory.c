@@ -518,7 +518,7 @@ static int perform_listings(void)
 
 static int perform_files(void)
 {
-	static const char *const files[] = { "faces", "fib", "bpt", "strategies", "cs", "stats", "drops", "memory", "stop" };
+	static const char *const files[] = { "faces", "fib", "bpt", "strategies", "cs", "stats", "drops", "memory", "stop", "passages" };
 	static char text[16384];
 
 	arm();

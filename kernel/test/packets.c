@@ -39,7 +39,8 @@ struct octets name_of(const char *uri)
 	return name;
 }
 
-struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, uint32_t lifetime_ms)
+static struct octets interest_made(const char *uri, int hop_limit, bool can_be_prefix, bool must_be_fresh,
+				   uint32_t lifetime_ms)
 {
 	struct octets name = name_of(uri), value = { 0 }, interest = { 0 };
 	uint32_t nonce = random();
@@ -49,6 +50,8 @@ struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, 
 	put_tlv(&value, 7, name.at, name.len);
 	if (can_be_prefix)
 		put_tlv(&value, 0x21, NULL, 0);
+	if (must_be_fresh)
+		put_tlv(&value, 0x12, NULL, 0);
 	put_tlv(&value, 0x0a, &nonce, 4);
 	put_tlv(&value, 0x0c, lifetime, 4);
 	if (hop_limit >= 0)
@@ -57,13 +60,24 @@ struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, 
 	return interest;
 }
 
+struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, uint32_t lifetime_ms)
+{
+	return interest_made(uri, hop_limit, can_be_prefix, false, lifetime_ms);
+}
+
+struct octets interest_for_fresh(const char *uri)
+{
+	return interest_made(uri, -1, true, true, 4000);
+}
+
 struct octets interest_for(const char *uri)
 {
 	return interest_with(uri, -1, false, 4000);
 }
 
-struct octets data_for(const char *uri, size_t content_octets)
+struct octets data_fresh_for(const char *uri, size_t content_octets, uint16_t ms)
 {
+	const uint8_t meta_info[4] = { 0x19, 2, ms >> 8, ms };
 	static uint8_t content[NNET_PACKET_MAX];
 	const uint8_t signature[32] = { 0 };
 	struct octets name = name_of(uri), value = { 0 }, data = { 0 };
@@ -72,12 +86,17 @@ struct octets data_for(const char *uri, size_t content_octets)
 	for (i = 0; i < content_octets; i++)
 		content[i] = i * 7 + i / 256;
 	put_tlv(&value, 7, name.at, name.len);
-	put_tlv(&value, 0x14, "\x19\x02\x27\x10", 4);	/* fresh for 10 s */
+	put_tlv(&value, 0x14, meta_info, sizeof(meta_info));
 	put_tlv(&value, 0x15, content, content_octets);
 	put_tlv(&value, 0x16, "\x1b\x01\x00", 3);
 	put_tlv(&value, 0x17, signature, sizeof(signature));
 	put_tlv(&data, DATA, value.at, value.len);
 	return data;
+}
+
+struct octets data_for(const char *uri, size_t content_octets)
+{
+	return data_fresh_for(uri, content_octets, 10000);
 }
 
 int socket_of(int type)

@@ -117,6 +117,9 @@ struct octets name_of(const char *uri);
 struct octets interest_for(const char *uri);
 struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, uint32_t lifetime_ms);
 struct octets data_for(const char *uri, size_t content_octets);
+/* The same that is fresh for so long; and an Interest that takes fresh Data alone. */
+struct octets data_fresh_for(const char *uri, size_t content_octets, uint16_t ms);
+struct octets interest_for_fresh(const char *uri);
 
 int socket_new(void);
 int socket_of(int type);

@@ -34,8 +34,9 @@ pub struct Router {
     listening: Vec<FaceUri>,
     /// Ends first, as it says goodbye to neighbours.
     discovery: Option<Running>,
-    /// The content store's disk, where it has one, and what is to be spilled to it at the end.
-    disk: Option<(Arc<Disk>, Arc<Core>)>,
+    core: Arc<Core>,
+    /// The content store's disk, where it has one, to which it is spilled at the end.
+    disk: Option<Arc<Disk>>,
 }
 
 impl Router {
@@ -91,8 +92,7 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        let disk = disk.map(|disk| (disk, core));
-        Ok(Router { orders, control: Some(thread), plane, listening, discovery, disk })
+        Ok(Router { orders, control: Some(thread), plane, listening, discovery, core, disk })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -162,8 +162,8 @@ impl Router {
             tracing::error!("the control thread ended by a panic");
         }
         self.plane.stop();
-        if let Some((disk, core)) = self.disk.take() {
-            spill(&core, &disk, SPILL_MAX);
+        if let Some(disk) = self.disk.take() {
+            spill(&self.core, &disk, SPILL_MAX);
             disk.close();
         }
     }
@@ -348,7 +348,9 @@ fn cannot_listen(why: String) -> Failure {
 #[cfg(test)]
 mod tests {
     use namely_skip::{Need, skip};
+    use namely_wire::Name;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
 
     use super::*;
 
@@ -399,5 +401,41 @@ mod tests {
         rustix::fs::chown(dir.path(), Some(rustix::process::Uid::from_raw(65534)), None).unwrap();
         let why = make_default_directory(&dir.path().join("namely.sock"), 0).unwrap_err();
         assert!(why.contains("belongs to user 65534"), "{why}");
+    }
+
+    /// Interests come in, all of which stay pending: whenever they have reached the middle of the
+    /// last chunk of the PIT, the control thread makes the next one.
+    #[test]
+    fn the_control_thread_makes_chunks_before_packets_need_them() {
+        use std::io::Write;
+        use std::os::unix::net::UnixStream;
+
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("router.sock");
+        let text = format!("[faces]\nlisten = [\"unix://{}\"]\n", socket.display());
+        let router = Router::start(Config::parse(&text, Path::new("namely.toml")).unwrap()).unwrap();
+        let core = &router.core;
+        let patience = Instant::now() + Duration::from_secs(60);
+        let until = |what: &str, is_so: &dyn Fn() -> bool| {
+            while !is_so() {
+                assert!(Instant::now() < patience, "{what}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let faces = core.faces_snapshot().len();
+        let [mut consumer, _silent] = [(); 2].map(|()| UnixStream::connect(&socket).unwrap());
+        until("two faces", &|| core.faces_snapshot().len() == faces + 2);
+        let silent = core.faces_snapshot().iter().map(|face| face.id).max().unwrap();
+        core.fib_add_nexthop(Name::new().as_name(), silent, 0).unwrap();
+        for step in 1..=24usize {
+            for i in 0..128u64 {
+                let name = Name::new().join_generic("a").join_number(50, (step as u64) * 128 + i);
+                let interest = namely_wire::InterestBuilder::new(name).nonce([1; 4]).lifetime_ms(60_000);
+                consumer.write_all(&interest.build()).unwrap();
+            }
+            until("all are pending", &|| core.table_sizes().pit == step * 128);
+            until("the next chunk is made", &|| !core.is_growth_due());
+        }
+        assert!(!core.grow().unwrap(), "nothing is left to be made");
     }
 }

@@ -5,18 +5,18 @@
 //! bound prefix; the check and the bind happen under one lock, so of two concurrent binds exactly
 //! one wins. Rule 2 (`IS-07`): a prefix that no route leads to may be bound; the answer says so.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::Name;
+use namely_wire::NameRef;
 
 use crate::config::ConfigError;
 use crate::faces::{FaceId, FaceKey};
-use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
-use crate::shares::{Holder, Ledger, Names};
-use crate::slab::{ENTRIES_MAX, Id};
+use crate::hash::{NameHasher, NameHashes};
+use crate::ordered::Ordered;
+use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
+use crate::shares::{Charged, Holder, Ledger, Names};
+use crate::slab::{ENTRIES_MAX, Id, NONE};
 
 /// What a successful bind can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,17 @@ pub enum BindError {
     /// The holder of the face has bound `bindings_per_holder_max` prefixes, or names of
     /// `bindings_octets_per_holder_max` octets.
     HolderFull,
+    /// There is no memory for it.
+    NoMemory,
+}
+
+impl From<NoBlock> for BindError {
+    fn from(none: NoBlock) -> Self {
+        match none {
+            NoBlock::Full => BindError::TableFull,
+            NoBlock::NoMemory => BindError::NoMemory,
+        }
+    }
 }
 
 impl fmt::Display for BindError {
@@ -51,6 +62,7 @@ impl fmt::Display for BindError {
             BindError::NotUpper => "only an application's face can bind a prefix",
             BindError::TableFull => "too many prefixes are bound: release some or raise bindings_max",
             BindError::HolderFull => "this user has bound as many prefixes, or as long ones, as one may",
+            BindError::NoMemory => "there is no memory for it: try again later",
         })
     }
 }
@@ -85,16 +97,20 @@ pub(crate) struct Bpt<R> {
 
 struct Control {
     writer: Writer,
-    by_face: BTreeMap<FaceKey, Bindings>,
+    /// Which entries each face has bound.
+    by_face: Ordered<(FaceKey, Id), ()>,
+    /// Those that have any.
+    binders: Ordered<FaceKey, Binder>,
     ledger: Ledger,
     len: usize,
 }
 
-/// What a face has bound.
-struct Bindings {
+/// A face that has bound names.
+#[derive(Clone, Copy)]
+struct Binder {
     /// Who pays.
     who: Holder,
-    names: BTreeSet<Name>,
+    names: usize,
 }
 
 impl<R: RawMutex> Bpt<R> {
@@ -102,9 +118,14 @@ impl<R: RawMutex> Bpt<R> {
     pub(crate) fn new(bindings_max: usize, holder_max: Names) -> Result<Self, ConfigError> {
         let nodes_max = bindings_max.saturating_mul(NODES_PER_BINDING).min(ENTRIES_MAX);
         let table = PrefixTable::new(nodes_max)?;
-        let (writer, by_face, ledger) = (Writer::default(), BTreeMap::new(), Ledger::new(holder_max));
-        let control = Mutex::new(Control { writer, by_face, ledger, len: 0 });
-        Ok(Bpt { table, control, bindings_max })
+        let control = Control {
+            writer: Writer::default(),
+            by_face: Ordered::with_room(bindings_max)?,
+            binders: Ordered::default(),
+            ledger: Ledger::new(holder_max),
+            len: 0,
+        };
+        Ok(Bpt { table, control: Mutex::new(control), bindings_max })
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -128,9 +149,10 @@ impl<R: RawMutex> Bpt<R> {
         self.table.find_longest(&self.control, key, bound_to)
     }
 
-    /// Binds a name for a face, for which `who` pays.
-    pub(crate) fn bind(&self, key: Key<'_>, name: Name, face: FaceKey, who: Holder) -> Result<(), BindError> {
-        let Control { writer, by_face, ledger, len } = &mut *self.control.lock();
+    /// Binds the name of `key` for a face, for which `who` pays. If it is refused, nothing has
+    /// changed.
+    pub(crate) fn bind(&self, key: Key<'_>, face: FaceKey, who: Holder) -> Result<(), BindError> {
+        let Control { writer, by_face, binders, ledger, len } = &mut *self.control.lock();
         let n = key.hashes.len();
         let extended = self.table.find(writer, key, n).is_some();
         if extended || self.table.find_longest_locked(writer, key, bound_to).is_some() {
@@ -139,48 +161,78 @@ impl<R: RawMutex> Bpt<R> {
         if *len >= self.bindings_max {
             return Err(BindError::TableFull);
         }
-        let octets = name.as_name().as_bytes().len();
-        if !ledger.charge(who, octets) {
-            return Err(BindError::HolderFull);
+        by_face.reserve().and_then(|()| binders.reserve()).map_err(|_| BindError::NoMemory)?;
+        match ledger.charge(who, key.octets.len()) {
+            Charged::Yes => {}
+            Charged::Full => return Err(BindError::HolderFull),
+            Charged::NoMemory => return Err(BindError::NoMemory),
         }
         for prefix in 0..=n {
             let changed = self.change(writer, key, prefix, |node| match prefix == n {
                 true => node.face = Some(face),
                 false => node.beneath += 1,
             });
-            if !changed {
+            if let Err(none) = changed {
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
-                ledger.credit(who, octets);
-                return Err(BindError::TableFull);
+                ledger.credit(who, key.octets.len());
+                return Err(none.into());
             }
         }
-        by_face.entry(face).or_insert_with(|| Bindings { who, names: BTreeSet::new() }).names.insert(name);
+        let names = binders.get(&face).map_or(0, |binder| binder.names);
+        let bound = self.table.find(writer, key, n).unwrap_or(NONE);
+        // There is room for both.
+        let _ = by_face.insert((face, bound), ());
+        let _ = binders.insert(face, Binder { who, names: names + 1 });
         *len += 1;
         Ok(())
     }
 
     /// Undoes a bind of `face`; returns true if there was one.
-    pub(crate) fn unbind(&self, key: Key<'_>, name: &Name, face: FaceKey) -> bool {
-        let Control { writer, by_face, ledger, len } = &mut *self.control.lock();
+    pub(crate) fn unbind(&self, key: Key<'_>, face: FaceKey) -> bool {
+        let control = &mut *self.control.lock();
+        let bound = self.table.find(&control.writer, key, key.hashes.len());
+        let bound = bound.filter(|id| self.node(&control.writer, *id).face == Some(face));
+        bound.is_some_and(|id| self.take_out(control, key, id, face))
+    }
+
+    fn take_out(&self, control: &mut Control, key: Key<'_>, id: Id, face: FaceKey) -> bool {
+        let Control { writer, by_face, binders, ledger, len } = control;
         let n = key.hashes.len();
-        let bound = self.table.find(writer, key, n).filter(|id| self.node(writer, *id).face == Some(face));
-        let Some(id) = bound else { return false };
         self.table.remove(writer, key, n, id);
         (0..n).for_each(|prefix| self.leave(writer, key, prefix));
-        if let Some(Bindings { who, names }) = by_face.get_mut(&face) {
-            ledger.credit(*who, name.as_name().as_bytes().len());
-            names.remove(name);
-            if names.is_empty() {
-                by_face.remove(&face);
+        by_face.remove(&(face, id));
+        if let Some(binder) = binders.get_mut(&face) {
+            ledger.credit(binder.who, key.octets.len());
+            binder.names -= 1;
+            if binder.names == 0 {
+                binders.remove(&face);
             }
         }
         *len -= 1;
         true
     }
 
+    /// Unbinds up to `count` names of a face that is gone; returns how many.
+    pub(crate) fn remove_face(
+        &self,
+        hasher: &NameHasher,
+        (hashes, octets): (&mut NameHashes, &mut NameOctets),
+        face: FaceKey,
+        count: usize,
+    ) -> usize {
+        let control = &mut *self.control.lock();
+        for removed in 0..count {
+            let next = control.by_face.first_from(&(face, NONE)).map(|(next, ())| next);
+            let Some((_, id)) = next.filter(|(of, _)| *of == face) else { return removed };
+            let Some(name) = self.table.name(&control.writer, id, octets) else { return removed };
+            self.take_out(control, Key::filled(hasher, name, hashes), id, face);
+        }
+        count
+    }
+
     /// How many names `face` has bound.
     pub(crate) fn count_of(&self, face: FaceKey) -> usize {
-        self.control.lock().by_face.get(&face).map_or(0, |bindings| bindings.names.len())
+        self.control.lock().binders.get(&face).map_or(0, |binder| binder.names)
     }
 
     /// Whether `face` has bound this very name.
@@ -190,58 +242,47 @@ impl<R: RawMutex> Bpt<R> {
         bound.is_some_and(|id| self.node(writer, id).face == Some(face))
     }
 
-    /// The names that `face` has bound, at most `count` of them.
-    pub(crate) fn names_of(&self, face: FaceKey, count: usize) -> Vec<Name> {
+    /// Shows the bindings of some places; see [`PrefixTable::walk`].
+    pub(crate) fn walk(
+        &self,
+        places: (Id, Id),
+        octets: &mut NameOctets,
+        mut show: impl FnMut(NameRef<'_>, FaceId) -> bool,
+    ) -> Option<Id> {
         let control = self.control.lock();
-        control
-            .by_face
-            .get(&face)
-            .map(|bindings| bindings.names.iter().take(count).cloned().collect())
-            .unwrap_or_default()
-    }
-
-    /// Adds the bindings of up to `count` places from `from` on; returns where to go on.
-    pub(crate) fn walk(&self, from: Id, count: Id, bindings: &mut Vec<(Name, FaceId)>) -> Option<Id> {
-        let control = self.control.lock();
-        let (nodes, next) = self.table.walk(&control.writer, from, count);
-        bindings.extend(nodes.filter_map(|(name, pairs)| {
-            let face = pairs.first().and_then(|pair| Node::from_pair(*pair).face)?;
-            Some((name, face.id()))
-        }));
-        next
-    }
-
-    /// All bindings.
-    pub(crate) fn snapshot(&self) -> Vec<(Name, FaceId)> {
-        let control = self.control.lock();
-        let names = |(face, bindings): (&FaceKey, &Bindings)| {
-            let id = face.id();
-            bindings.names.iter().map(move |name| (name.clone(), id)).collect::<Vec<_>>()
-        };
-        control.by_face.iter().flat_map(names).collect()
+        self.table.walk(&control.writer, places, octets, |name, pairs| {
+            bound_to(0, pairs).is_none_or(|face| show(name, face.id()))
+        })
     }
 
     fn node(&self, writer: &Writer, id: Id) -> Node {
-        self.table.pairs(writer, id).first().copied().map(Node::from_pair).unwrap_or_default()
+        self.table.pairs(writer, id).next().map(Node::from_pair).unwrap_or_default()
     }
 
     /// One name fewer is bound below this prefix; without any it leaves the table.
     fn leave(&self, writer: &mut Writer, key: Key<'_>, prefix: usize) {
-        self.change(writer, key, prefix, |node| node.beneath -= 1);
+        // A node that is there changes in place.
+        let _ = self.change(writer, key, prefix, |node| node.beneath -= 1);
         let empty = self.table.find(writer, key, prefix).filter(|id| self.node(writer, *id).beneath == 0);
         if let Some(id) = empty {
             self.table.remove(writer, key, prefix, id);
         }
     }
 
-    /// Changes a node, which is made if it does not exist; returns false without room for it.
-    fn change(&self, writer: &mut Writer, key: Key<'_>, n: usize, change: impl FnOnce(&mut Node)) -> bool {
+    /// Changes a node, which is made if it does not exist.
+    fn change(
+        &self,
+        writer: &mut Writer,
+        key: Key<'_>,
+        n: usize,
+        change: impl FnOnce(&mut Node),
+    ) -> Result<(), NoBlock> {
         let known = self.table.find(writer, key, n);
         let mut node = known.map(|id| self.node(writer, id)).unwrap_or_default();
         change(&mut node);
         match known {
-            Some(id) => self.table.set_pairs(writer, id, &[node.pair()]),
-            None => self.table.insert(writer, key, n, node.pair()).is_some(),
+            Some(id) => self.table.set_pairs(writer, id, 1, core::iter::once(node.pair())),
+            None => self.table.insert(writer, key, n, node.pair()).map(drop),
         }
     }
 }

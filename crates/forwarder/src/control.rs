@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::{FibEntry, StrategyChoice};
+use namely_wire::mgmt::{FibEntry, NextHop, StrategyChoice};
 use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
@@ -16,10 +16,11 @@ use crate::cs::{CsChange, CsStatus};
 use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceProperties, FaceSnapshot, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
+use crate::ordered::NoMemory;
 use crate::packet::{Output, PacketBuf};
 use crate::prefix_table::Key;
 use crate::shares::{Holder, HolderId};
-use crate::strategy::{FibChange, Named, StrategyError};
+use crate::strategy::{ChosenStrategy, FibChange, Named, StrategyError};
 
 /// Data that are let go of at once when the content store shrinks.
 const SHRUNK_AT_ONCE: usize = 256;
@@ -70,22 +71,39 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// # Errors
     ///
-    /// [`FaceError::TableFull`] if `faces_max` faces exist.
+    /// [`FaceError::TableFull`] if `faces_max` faces exist, [`FaceError::NoMemory`].
     pub fn face_register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
-        let key = self.faces.enter(spec)?;
-        self.pit.open(key, Holder::Face(key));
-        Ok(key.id())
+        self.register(spec, Holder::Face)
     }
 
     /// Adds a face for which `holder` pays, together with its other faces.
     ///
     /// # Errors
     ///
-    /// [`FaceError::TableFull`] if `faces_max` faces exist.
+    /// [`FaceError::TableFull`] if `faces_max` faces exist, [`FaceError::NoMemory`].
     pub fn face_register_for(&self, spec: FaceProperties, holder: HolderId) -> Result<FaceId, FaceError> {
-        let key = self.faces.enter(spec)?;
-        self.pit.open(key, Holder::Given(holder));
-        Ok(key.id())
+        self.register(spec, |_| Holder::Given(holder))
+    }
+
+    /// What its release takes is made now: to release needs no memory.
+    fn register(
+        &self,
+        spec: FaceProperties,
+        holder_of: impl FnOnce(FaceKey) -> Holder,
+    ) -> Result<FaceId, FaceError> {
+        self.departed.lock().promise().map_err(|_| FaceError::NoMemory)?;
+        let entered = self.faces.enter(spec).and_then(|key| match self.pit.open(key, holder_of(key)) {
+            Ok(()) => Ok(key.id()),
+            Err(NoMemory) => {
+                // Nobody knows it yet.
+                let _ = self.faces.release(key.id());
+                Err(FaceError::NoMemory)
+            }
+        });
+        if entered.is_err() {
+            self.departed.lock().take_back();
+        }
+        entered
     }
 
     /// Removes a face with its next hops, bindings, and what it waits for: a pending Interest of
@@ -98,11 +116,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`FaceError::NotFound`] if there is no such face, [`FaceError::Permanent`] for
     /// [`FaceId::LOCAL`].
     pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
-        self.release(face).map(|(_, released)| released)
+        self.face_release_within(face, SWEPT_AT_ONCE_MAX)
+    }
+
+    /// The same, but at most `budget` entries are cleared now.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn face_release_within(&self, face: FaceId, budget: usize) -> Result<Released, FaceError> {
+        self.release(face, budget).map(|(_, released)| released)
     }
 
     /// The same, with the key that the face had.
-    pub(crate) fn release(&self, face: FaceId) -> Result<(FaceKey, Released), FaceError> {
+    pub(crate) fn release(&self, face: FaceId, budget: usize) -> Result<(FaceKey, Released), FaceError> {
         let (key, released) = self.faces.release(face)?;
         match released {
             Released::Freed => self.counters.faces_freed.add(1),
@@ -110,7 +137,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         self.discovery.lock().forget(key);
         self.departed.lock().add(key);
-        self.sweep_departed(SWEPT_AT_ONCE_MAX);
+        self.sweep_departed(budget);
         Ok((key, released))
     }
 
@@ -196,7 +223,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// hashes are in memory that control calls share, because they are more than a small stack has
     /// room for.
     pub(crate) fn with_key<T>(&self, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
-        with(Key::filled(&self.hasher, name, &mut self.hashes.lock()[0]))
+        with(Key::filled(&self.hasher, name, &mut self.scratch.lock().hashes[0]))
     }
 
     /// The key of a face that can be a next hop.
@@ -207,15 +234,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.faces.hold(face).map(|hold| hold.key())
     }
 
-    /// Returns true if a face has gone since its key was read; what was entered for it meanwhile is
-    /// swept, because the sweep of its release may have come too early for that.
+    /// Returns true if a face has gone since its key was read. Who has entered something for it
+    /// meanwhile takes it out again, because the sweep of its release may have come too early.
     pub(crate) fn has_gone(&self, key: FaceKey) -> bool {
-        if key == FaceKey::LOCAL || self.faces.hold_key(key).is_some() {
-            return false;
-        }
-        self.departed.lock().add_late(key);
-        self.sweep_departed(SWEPT_AT_ONCE_MAX);
-        true
+        key != FaceKey::LOCAL && self.faces.hold_key(key).is_none()
     }
 }
 
@@ -233,7 +255,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     fn enter_nexthop(&self, name: NameRef<'_>, key: FaceKey, cost: u64) -> Result<(), FibError> {
         self.fib_add(name, key, cost)?;
-        if self.has_gone(key) { Err(FibError::NoFace) } else { Ok(()) }
+        if !self.has_gone(key) {
+            return Ok(());
+        }
+        self.fib_remove(name, key);
+        Err(FibError::NoFace)
     }
 
     /// Removes a next hop from the FIB; returns true if it was there.
@@ -278,7 +304,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds some FIB entries, at most [`WALK_PLACES`], to `entries`: the first ones, or those from
     /// the place on that an earlier call gave. Returns the next place, if there is one.
     pub fn fib_walk(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
-        self.fib.walk(from.unwrap_or(1), WALK_PLACES, entries)
+        self.fib_show(from, WALK_PLACES, |prefix, hops| {
+            let next_hops = hops.map(|(face, cost)| NextHop { face_id: face.0, cost }).collect();
+            entries.push(FibEntry { prefix: prefix.into(), next_hops });
+            true
+        })
+    }
+
+    /// Shows the FIB entries of `places` places of the table from `from` on, each with its next
+    /// hops and their costs, until `show` returns false: without any memory, and with the FIB's
+    /// lock held. Returns where to go on: the place of the entry that was refused, or the next one.
+    pub fn fib_show(
+        &self,
+        from: Option<u32>,
+        places: u32,
+        mut show: impl FnMut(NameRef<'_>, &mut dyn Iterator<Item = (FaceId, u64)>) -> bool,
+    ) -> Option<u32> {
+        let octets = &mut self.scratch.lock().octets;
+        self.fib.walk((from.unwrap_or(1), places), octets, |prefix, hops| {
+            show(prefix, &mut hops.map(|hop| (hop.face.id(), hop.cost)))
+        })
     }
 
     /// Names of the regions this router is in; see [`crate::Config::regions`].
@@ -295,7 +340,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// [`BindError`]: the prefix overlaps one that is bound, there is no such face or it may not
     /// bind, or it or all have as many as they may.
-    pub fn bpt_bind(&self, face: FaceId, prefix: &Name) -> Result<Bound, BindError> {
+    pub fn bpt_bind(&self, face: FaceId, prefix: NameRef<'_>) -> Result<Bound, BindError> {
         let hold = self.faces.hold(face).ok_or(BindError::NoFace)?;
         if hold.layer() != FaceLayer::Upper {
             return Err(BindError::NotUpper);
@@ -303,13 +348,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.enter_binding(prefix, hold.key())
     }
 
-    fn enter_binding(&self, prefix: &Name, key: FaceKey) -> Result<Bound, BindError> {
-        let bound = self.with_key(prefix.as_name(), |name| {
-            self.bpt.bind(name, prefix.clone(), key, self.pit.holder_of(key))?;
+    fn enter_binding(&self, prefix: NameRef<'_>, key: FaceKey) -> Result<Bound, BindError> {
+        let bound = self.with_key(prefix, |name| {
+            self.bpt.bind(name, key, self.pit.holder_of(key))?;
             let routed = self.fib.leads_to(name, FaceKey::LOCAL).is_some();
-            Ok(if routed { Bound::Routed } else { Bound::NotRouted })
+            Ok::<_, BindError>(if routed { Bound::Routed } else { Bound::NotRouted })
         })?;
-        if self.has_gone(key) { Err(BindError::NoFace) } else { Ok(bound) }
+        if !self.has_gone(key) {
+            return Ok(bound);
+        }
+        self.with_key(prefix, |name| self.bpt.unbind(name, key));
+        Err(BindError::NoFace)
     }
 
     /// How many components of `name` are the routable prefix that leads it to the face `local`;
@@ -319,9 +368,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Undoes a bind; returns true if there was one.
-    pub fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
+    pub fn bpt_unbind(&self, face: FaceId, prefix: NameRef<'_>) -> bool {
         let Some(key) = self.key_of(face) else { return false };
-        self.with_key(prefix.as_name(), |name| self.bpt.unbind(name, prefix, key))
+        self.with_key(prefix, |name| self.bpt.unbind(name, key))
     }
 
     /// How many prefixes a face has bound.
@@ -343,12 +392,33 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds some bindings, of at most [`WALK_PLACES`] places, to `bindings`; see
     /// [`Forwarder::fib_walk`].
     pub fn bpt_walk(&self, from: Option<u32>, bindings: &mut Vec<(Name, FaceId)>) -> Option<u32> {
-        self.bpt.walk(from.unwrap_or(1), WALK_PLACES, bindings)
+        self.bpt_show(from, WALK_PLACES, |name, face| {
+            bindings.push((name.into(), face));
+            true
+        })
     }
 
-    /// All bindings.
+    /// Shows the bindings of `places` places of the table; see [`Forwarder::fib_show`].
+    pub fn bpt_show(
+        &self,
+        from: Option<u32>,
+        places: u32,
+        show: impl FnMut(NameRef<'_>, FaceId) -> bool,
+    ) -> Option<u32> {
+        self.bpt.walk((from.unwrap_or(1), places), &mut self.scratch.lock().octets, show)
+    }
+
+    /// All bindings, in the order of their faces and names.
     pub fn bpt_snapshot(&self) -> Vec<(Name, FaceId)> {
-        self.bpt.snapshot()
+        let (mut bindings, mut from) = (Vec::new(), None);
+        loop {
+            from = self.bpt_walk(from, &mut bindings);
+            if from.is_none() {
+                break;
+            }
+        }
+        bindings.sort_unstable_by(|(name, face), (other, of)| (face, name).cmp(&(of, other)));
+        bindings
     }
 }
 
@@ -360,10 +430,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// [`StrategyError::Unknown`] if no strategy has this name, [`StrategyError::TableFull`] if
     /// `strategy_choices_max` prefixes have a choice of their own.
-    pub fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
+    pub fn strategy_set(
+        &self,
+        prefix: NameRef<'_>,
+        strategy: NameRef<'_>,
+    ) -> Result<ChosenStrategy, StrategyError> {
         let named = Named::from_name(strategy)?;
         self.with_key(prefix, |key| self.strategies.set(key, named))?;
-        Ok(named.name())
+        Ok(ChosenStrategy(named))
     }
 
     /// Removes a prefix's own choice; returns true if there was one.
@@ -377,9 +451,29 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// All choices, that of `/` first. Strategies are named with their version.
     pub fn strategy_snapshot(&self) -> Vec<StrategyChoice> {
-        let choices = self.strategies.snapshot();
-        let choice = |(prefix, named): (Name, Named)| StrategyChoice { prefix, strategy: named.name() };
-        choices.into_iter().map(choice).collect()
+        let (mut choices, mut from) = (Vec::new(), None);
+        loop {
+            from = self.strategy_show(from, WALK_PLACES, |prefix, chosen| {
+                choices.push(StrategyChoice { prefix: prefix.into(), strategy: chosen.name() });
+                true
+            });
+            if from.is_none() {
+                return choices;
+            }
+        }
+    }
+
+    /// Shows the choices of `places` places of the table, that of `/` before all others; see
+    /// [`Forwarder::fib_show`].
+    pub fn strategy_show(
+        &self,
+        from: Option<u32>,
+        places: u32,
+        mut show: impl FnMut(NameRef<'_>, ChosenStrategy) -> bool,
+    ) -> Option<u32> {
+        let octets = &mut self.scratch.lock().octets;
+        self.strategies
+            .walk((from.unwrap_or(0), places), octets, |prefix, named| show(prefix, ChosenStrategy(named)))
     }
 
     /// Changes the content store; Data beyond a smaller capacity leaves now.

@@ -82,7 +82,7 @@ impl DiscoveryFaces {
     /// Has a face asked at once, in the place of `group` if one is given; one that is asked already
     /// stays as it is if none is. False if there is no room.
     pub(crate) fn add(&mut self, face: FaceKey, group: Option<FaceKey>) -> bool {
-        let has_room = self.faces.len() < DISCOVERY_FACES_MAX;
+        let has_room = self.faces.len() < DISCOVERY_FACES_MAX && self.faces.try_reserve(1).is_ok();
         match self.faces.iter_mut().find(|own| own.face == face) {
             Some(own) => own.group = group.or(own.group),
             None if has_room => self.faces.push(Asked { face, group }),
@@ -91,6 +91,7 @@ impl DiscoveryFaces {
         if let Some(face) = group
             && self.groups.iter().all(|own| own.face != face)
             && self.groups.len() < DISCOVERY_FACES_MAX
+            && self.groups.try_reserve(1).is_ok()
         {
             self.groups.push(Group { face, answered_at_ns: None, asked_at_ns: None, is_due: false });
         }

@@ -112,6 +112,8 @@ pub enum FaceError {
     NotFound,
     /// The face `local` is permanent.
     Permanent,
+    /// There is no memory for it.
+    NoMemory,
 }
 
 impl fmt::Display for FaceError {
@@ -120,6 +122,7 @@ impl fmt::Display for FaceError {
             FaceError::TableFull => "the face table is full: destroy faces or raise faces_max",
             FaceError::NotFound => "no such face: list the faces to see which exist",
             FaceError::Permanent => "the face local is permanent and cannot be released",
+            FaceError::NoMemory => "there is no memory for it: try again later",
         })
     }
 }
@@ -148,6 +151,9 @@ pub(crate) struct FaceKey {
 }
 
 impl FaceKey {
+    /// What no key is less than.
+    pub(crate) const FIRST: FaceKey = FaceKey { slot: 0, generation: 0 };
+
     /// The face `local`.
     pub(crate) const LOCAL: FaceKey = FaceKey { slot: u32::MAX, generation: 0 };
 
@@ -461,7 +467,7 @@ impl<R: RawMutex> Faces<R> {
 
     pub(crate) fn enter(&self, spec: FaceProperties) -> Result<FaceKey, FaceError> {
         let mut table = self.table.lock();
-        let (slot, cell) = self.vacant(&mut table).ok_or(FaceError::TableFull)?;
+        let (slot, cell) = self.vacant(&mut table)?;
         let generation = cell.register(spec);
         table.registered += 1;
         Ok(FaceKey { slot, generation })
@@ -555,24 +561,29 @@ impl<R: RawMutex> Faces<R> {
     }
 
     /// A slot for a new face: one that has rested, else one never used, else any that is free.
-    fn vacant(&self, table: &mut Table) -> Option<(u32, &FaceCell)> {
+    fn vacant(&self, table: &mut Table) -> Result<(u32, &FaceCell), FaceError> {
         if table.registered >= table.faces_max {
-            return None;
+            return Err(FaceError::TableFull);
         }
         if table.free.len() > FACE_IDS_RESTING || table.slots as usize >= table.faces_max {
             for _ in 0..table.free.len() {
-                let slot = table.free.pop_front()?;
+                let Some(slot) = table.free.pop_front() else { break };
                 match self.cells.get(slot as usize).filter(|cell| cell.is_free()) {
-                    Some(cell) => return Some((slot, cell)),
+                    Some(cell) => return Ok((slot, cell)),
                     // An orphan: its cell is another's later.
                     None => table.free.push_back(slot),
                 }
             }
         }
         let slot = table.slots;
-        let cell = self.cells.get_or_make(slot as usize, FaceCell::new)?;
+        // With room for all slots among the free ones, so that a release needs none.
+        table.free.try_reserve(slot as usize + 1 - table.free.len()).map_err(|_| FaceError::NoMemory)?;
+        if slot as usize >= slots_max(table.faces_max) {
+            return Err(FaceError::TableFull);
+        }
+        let cell = self.cells.get_or_make(slot as usize, FaceCell::new).ok_or(FaceError::NoMemory)?;
         table.slots += 1;
-        Some((slot, cell))
+        Ok((slot, cell))
     }
 }
 

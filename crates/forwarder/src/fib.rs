@@ -2,18 +2,18 @@
 //! routing and by the superuser only (`IS-04`); applications bind prefixes in the BPT instead.
 //! Workers read it without a lock.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::{Name, mgmt};
+use namely_wire::NameRef;
 
 use crate::config::ConfigError;
 use crate::faces::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
-use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
+use crate::ordered::Ordered;
+use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 
 /// Why a next hop was refused.
@@ -25,6 +25,8 @@ pub enum FibError {
     TableFull,
     /// The name has `nexthops_max` next hops.
     NextHopsFull,
+    /// There is no memory for it.
+    NoMemory,
 }
 
 impl fmt::Display for FibError {
@@ -33,11 +35,21 @@ impl fmt::Display for FibError {
             FibError::NoFace => "no such face: list the faces to see which exist",
             FibError::TableFull => "the FIB is full: remove routes or raise fib_entries_max",
             FibError::NextHopsFull => "the prefix has as many next hops as nexthops_max allows",
+            FibError::NoMemory => "there is no memory for it: remove routes, or try again later",
         })
     }
 }
 
 impl core::error::Error for FibError {}
+
+impl From<NoBlock> for FibError {
+    fn from(none: NoBlock) -> Self {
+        match none {
+            NoBlock::Full => FibError::TableFull,
+            NoBlock::NoMemory => FibError::NoMemory,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextHop {
@@ -69,11 +81,10 @@ pub(crate) struct Fib<R> {
     nexthops_max: usize,
 }
 
-#[derive(Default)]
 struct Control {
     writer: Writer,
     // Which entries to visit when a face goes.
-    by_face: BTreeMap<FaceKey, BTreeSet<Id>>,
+    by_face: Ordered<(FaceKey, Id), ()>,
 }
 
 impl NextHop {
@@ -89,7 +100,8 @@ impl NextHop {
 impl<R: RawMutex> Fib<R> {
     pub(crate) fn new(entries_max: usize, nexthops_max: usize) -> Result<Self, ConfigError> {
         let table = PrefixTable::new(entries_max)?;
-        Ok(Fib { table, control: Mutex::new(Control::default()), entries_max, nexthops_max })
+        let control = Control { writer: Writer::default(), by_face: Ordered::with_room(entries_max)? };
+        Ok(Fib { table, control: Mutex::new(control), entries_max, nexthops_max })
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -150,33 +162,37 @@ impl<R: RawMutex> Fib<R> {
         leads.then_some(n)
     }
 
-    /// Adds a next hop, or changes its cost.
+    /// Adds a next hop, or changes its cost. If it is refused, nothing has changed.
     pub(crate) fn add(&self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         let Control { writer, by_face } = &mut *self.control.lock();
         let (n, new) = (key.hashes.len(), NextHop { face, cost });
+        by_face.reserve().map_err(|_| FibError::NoMemory)?;
         let id = match self.table.find(writer, key, n) {
             Some(id) => {
-                let nexthops = self.with(&self.nexthops(writer, id), new)?;
-                let pairs: Vec<Pair> = nexthops.into_iter().map(NextHop::pair).collect();
-                if !self.table.set_pairs(writer, id, &pairs) {
-                    return Err(FibError::TableFull);
-                }
+                let nexthops = self.with(self.table.pairs(writer, id), new)?;
+                let pairs = nexthops.iter().map(|hop| hop.pair());
+                self.table.set_pairs(writer, id, nexthops.len(), pairs)?;
                 id
             }
             None if self.table.len() >= self.entries_max => return Err(FibError::TableFull),
-            None => self.table.insert(writer, key, n, new.pair()).ok_or(FibError::TableFull)?,
+            None => self.table.insert(writer, key, n, new.pair())?,
         };
-        by_face.entry(face).or_default().insert(id);
-        Ok(())
+        by_face.insert((face, id), ()).map_err(|_| FibError::NoMemory)
     }
 
     /// `nexthops` with `new` in its place: sorted by cost, equal costs in the order they came.
-    fn with(&self, nexthops: &[NextHop], new: NextHop) -> Result<Vec<NextHop>, FibError> {
-        let mut sorted: Vec<NextHop> = nexthops.iter().filter(|hop| hop.face != new.face).copied().collect();
+    fn with(&self, nexthops: impl Iterator<Item = Pair>, new: NextHop) -> Result<Vec<NextHop>, FibError> {
+        let mut sorted: Vec<NextHop> = Vec::new();
+        for hop in nexthops.map(NextHop::from_pair).filter(|hop| hop.face != new.face) {
+            // With room for the new one.
+            sorted.try_reserve(2).map_err(|_| FibError::NoMemory)?;
+            sorted.push(hop);
+        }
         if sorted.len() >= self.nexthops_max {
             return Err(FibError::NextHopsFull);
         }
         let at = sorted.partition_point(|hop| hop.cost <= new.cost);
+        sorted.try_reserve(1).map_err(|_| FibError::NoMemory)?;
         sorted.insert(at, new);
         Ok(sorted)
     }
@@ -185,70 +201,56 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn remove(&self, key: Key<'_>, face: FaceKey) -> bool {
         let Control { writer, by_face } = &mut *self.control.lock();
         let Some(id) = self.table.find(writer, key, key.hashes.len()) else { return false };
-        if let Some(entries) = by_face.get_mut(&face) {
-            entries.remove(&id);
-            if entries.is_empty() {
-                by_face.remove(&face);
-            }
+        let was_there = by_face.remove(&(face, id)).is_some();
+        if was_there {
+            self.remove_nexthop(writer, key, id, face);
         }
-        self.remove_nexthop(writer, key, id, face)
+        was_there
     }
 
     /// Removes up to `count` next hops of a face that is gone; returns true if more may remain.
-    /// `removed` is told of each prefix, whose hashes are put into `hashes`, under the lock of the
-    /// FIB's writers.
+    /// `removed` is told of each prefix, whose hashes and octets are put where they are given,
+    /// under the lock of the FIB's writers.
     pub(crate) fn remove_face(
         &self,
-        (hasher, hashes): (&NameHasher, &mut NameHashes),
+        hasher: &NameHasher,
+        (hashes, octets): (&mut NameHashes, &mut NameOctets),
         face: FaceKey,
         count: usize,
         mut removed: impl FnMut(Key<'_>),
     ) -> bool {
         let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {
-            let Some(id) = by_face.get_mut(&face).and_then(BTreeSet::pop_first) else {
-                by_face.remove(&face);
-                return false;
-            };
-            let Some(name) = self.table.name(writer, id) else { continue };
-            let key = Key::filled(hasher, name.as_name(), hashes);
+            let next = by_face.first_from(&(face, 0)).map(|(next, ())| next);
+            let Some((_, id)) = next.filter(|(of, _)| *of == face) else { return false };
+            by_face.remove(&(face, id));
+            let Some(name) = self.table.name(writer, id, octets) else { continue };
+            let key = Key::filled(hasher, name, hashes);
             self.remove_nexthop(writer, key, id, face);
             removed(key);
         }
         true
     }
 
-    /// Part of a snapshot; see [`PrefixTable::walk`].
-    pub(crate) fn walk(&self, from: Id, count: Id, entries: &mut Vec<mgmt::FibEntry>) -> Option<Id> {
+    /// Shows entries with their next hops; see [`PrefixTable::walk`].
+    pub(crate) fn walk(
+        &self,
+        places: (Id, Id),
+        octets: &mut NameOctets,
+        mut show: impl FnMut(NameRef<'_>, &mut dyn Iterator<Item = NextHop>) -> bool,
+    ) -> Option<Id> {
         let control = self.control.lock();
-        let (found, next) = self.table.walk(&control.writer, from, count);
-        let next_hop = |pair| {
-            let NextHop { face, cost } = NextHop::from_pair(pair);
-            mgmt::NextHop { face_id: face.id().0, cost }
-        };
-        let entry = |(prefix, pairs): (Name, Vec<Pair>)| mgmt::FibEntry {
-            prefix,
-            next_hops: pairs.into_iter().map(next_hop).collect(),
-        };
-        entries.extend(found.map(entry));
-        next
-    }
-
-    fn nexthops(&self, writer: &Writer, id: Id) -> Vec<NextHop> {
-        self.table.pairs(writer, id).into_iter().map(NextHop::from_pair).collect()
+        self.table.walk(&control.writer, places, octets, |prefix, pairs| {
+            show(prefix, &mut pairs.map(NextHop::from_pair))
+        })
     }
 
     /// Takes a next hop out of the entry of the whole `key`, and the entry out of the table with
     /// its last one.
-    fn remove_nexthop(&self, writer: &mut Writer, key: Key<'_>, id: Id, face: FaceKey) -> bool {
-        let before = self.table.pairs(writer, id);
-        let after: Vec<Pair> = before.iter().copied().filter(|hop| hop.0 != face.bits()).collect();
-        if after.is_empty() {
+    fn remove_nexthop(&self, writer: &mut Writer, key: Key<'_>, id: Id, face: FaceKey) {
+        if self.table.retain_pairs(writer, id, |hop| hop.0 != face.bits()) == 0 {
             self.table.remove(writer, key, key.hashes.len(), id);
-        } else if after.len() < before.len() && !self.table.set_pairs(writer, id, &after) {
-            return false;
         }
-        after.len() < before.len()
     }
 }
 

@@ -21,6 +21,7 @@ use crate::packet::{Output, PacketBuf, Received};
 use crate::pipeline::Departed;
 use crate::pit::Pit;
 use crate::pool::{Apart, boxed};
+use crate::prefix_table::NameOctets;
 use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::strategy::{StrategyChoice, StrategyMemory};
@@ -30,8 +31,7 @@ use crate::sync::plain::{AtomicU64, Ordering};
 pub struct Forwarder<B, R> {
     pub(crate) config: Apart<Config>,
     pub(crate) hasher: NameHasher,
-    /// Hashes of the name that a control call is about, and of a forwarding hint beside a batch.
-    pub(crate) hashes: Mutex<R, Box<[NameHashes]>>,
+    pub(crate) scratch: Mutex<R, Scratch>,
     /// Where the sequence of random numbers is.
     random: AtomicU64,
     pub(crate) faces: Apart<Faces<R>>,
@@ -55,6 +55,21 @@ pub struct Forwarder<B, R> {
     pub(crate) counters: Apart<Counters>,
 }
 
+/// Work memory that is more than a small stack has room for.
+pub(crate) struct Scratch {
+    /// Of the name that a control call is about, and of a forwarding hint beside a batch.
+    pub(crate) hashes: Box<[NameHashes]>,
+    /// Of a name that is read from a table.
+    pub(crate) octets: Box<NameOctets>,
+}
+
+impl Scratch {
+    fn new() -> Result<Self, ConfigError> {
+        let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
+        Ok(Scratch { hashes: boxed(1, NameHashes::new)?, octets })
+    }
+}
+
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the
     /// Nonces it adds: secret and different for each router, all of its bits random; the same in a
@@ -69,16 +84,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Forwarder::with_hasher(config, NameHasher::new(seed))
     }
 
-    /// The same on the heap. What a forwarder is made of lies there in any case: it is itself
-    /// small.
-    ///
-    /// # Errors
-    ///
-    /// As above.
-    pub fn boxed(config: Config, seed: u128) -> Result<Box<Self>, ConfigError> {
-        Forwarder::new(config, seed).map(Box::new)
-    }
-
     pub(crate) fn with_hasher(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
         let mut config = Apart::new(|| Ok(config))?;
         config.interest_lifetime_remote_ms_max =
@@ -87,7 +92,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(Forwarder {
             random: AtomicU64::new(hasher.secret()),
             hasher,
-            hashes: Mutex::new(boxed(1, NameHashes::new)?),
+            scratch: Mutex::new(Scratch::new()?),
             faces: Apart::new(|| Faces::new(config.faces_max))?,
             pit: Apart::new(|| Pit::new(&config))?,
             cs: Apart::new(|| Cs::new(&config))?,

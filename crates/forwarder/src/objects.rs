@@ -7,10 +7,11 @@
 //! word for a packet and has no table.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::NameRef;
+use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use once_cell::race::OnceBox;
 
 use crate::config::ConfigError;
@@ -136,14 +137,16 @@ impl<R: RawMutex> Tables<R> {
 impl<R: RawMutex> Side<R> {
     /// Takes out all names.
     fn clear(&self, hasher: &NameHasher, hashes: &mut NameHashes) {
+        let octets = &mut [0; PACKET_OCTETS_MAX];
         let mut from = Some(1);
         while let Some(start) = from {
-            let names: alloc::vec::Vec<_> = {
-                let writer = self.control.lock();
-                let (names, next) = self.table.walk(&writer, start, CLEARED_AT_ONCE);
-                from = next;
-                names.map(|(name, _)| name).collect()
-            };
+            let mut names: Vec<Name> = Vec::new();
+            let writer = self.control.lock();
+            from = self.table.walk(&writer, (start, CLEARED_AT_ONCE), octets, |name, _| {
+                names.push(name.into());
+                true
+            });
+            drop(writer);
             for name in names {
                 let key = Key::filled(hasher, name.as_name(), hashes);
                 let writer = &mut *self.control.lock();
@@ -161,7 +164,7 @@ impl<R: RawMutex> Side<R> {
             return Err(ObjectsError::Repeated);
         }
         let pair = (u64::from(name.object), name.id);
-        self.table.insert(writer, key, n, pair).map(|_| ()).ok_or(ObjectsError::TableFull)
+        self.table.insert(writer, key, n, pair).map(drop).map_err(|_| ObjectsError::TableFull)
     }
 }
 

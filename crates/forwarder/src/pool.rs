@@ -82,8 +82,18 @@ impl<T, const N: usize> Pool<T, N> {
     /// Makes the next chunk if more than half of the one that the last of `used` places is in is
     /// used, or the first one if none is; returns true if it was not there.
     pub(crate) fn fill_ahead(&self, used: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
-        let i = used + self.chunk_len(used) / 2;
-        self.fill_at(if used == 0 { 0 } else { i }, make)
+        self.fill_at(self.ahead(used), make)
+    }
+
+    /// Returns true if [`Pool::fill_ahead`] would make one.
+    pub(crate) fn is_behind(&self, used: usize) -> bool {
+        let ahead = self.ahead(used);
+        ahead < self.end() && self.get(ahead).is_none()
+    }
+
+    /// The place that is to exist when so many are used.
+    fn ahead(&self, used: usize) -> usize {
+        if used == 0 { 0 } else { used + self.chunk_len(used) / 2 }
     }
 
     /// Of a pool whose places are used in any order, makes one of the chunks that are missing, if

@@ -10,6 +10,17 @@ use lock_api::RawMutex;
 use crate::config::ConfigError;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
+use crate::pit::Pit;
+
+/// What tables take, for homes that hold it to their limits when they are compiled.
+impl<B, R> Forwarder<B, R> {
+    /// Octets of a bucket of the PIT with its lock (`IS-34`).
+    pub const PIT_BUCKET_OCTETS: usize = Pit::<B, R>::BUCKET_OCTETS;
+
+    /// Octets of a pending Interest with one downstream and one upstream, beside its packet
+    /// (`IS-27`).
+    pub const PIT_ENTRY_OCTETS: usize = Pit::<B, R>::ENTRY_OCTETS;
+}
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Makes all memory now that packets may need of the PIT and of the content store with the
@@ -37,6 +48,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(grown.contains(&true))
     }
 
+    /// Returns true if the last chunk of a table in which packets take places is more than half
+    /// used: then it is time for [`Forwarder::grow`]. Reads some numbers and takes no lock.
+    #[inline]
+    pub fn is_growth_due(&self) -> bool {
+        self.pit.is_growth_due() || self.cs.is_growth_due()
+    }
+
     /// Makes memory for `names` more names in the FIB, of so many octets each, so that
     /// [`Forwarder::fib_add_nexthop`] needs no chunk for them.
     ///
@@ -54,5 +72,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`ConfigError::OutOfMemory`].
     pub fn bpt_make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
         self.bpt.make_room(names, octets)
+    }
+
+    /// The same for [`Forwarder::strategy_set`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`].
+    pub fn strategy_make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.strategies.make_room(names, octets)
     }
 }

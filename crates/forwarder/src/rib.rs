@@ -22,7 +22,7 @@ use namely_wire::{Name, NameRef};
 
 use crate::faces::FaceKey;
 use crate::fib::FibError;
-use crate::shares::{Holder, Ledger, Names};
+use crate::shares::{Charged, Holder, Ledger, Names};
 
 /// Why a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +275,7 @@ impl Rib {
 
     /// Enters a route; returns false, and does nothing, if who pays has as many as one may.
     fn put(&mut self, name: &Name, stored: Stored) -> bool {
-        if !self.ledger.charge(stored.who, name.as_name().as_bytes().len()) {
+        if self.ledger.charge(stored.who, name.as_name().as_bytes().len()) != Charged::Yes {
             return false;
         }
         if let Some(at) = stored.expires_at_ns {

@@ -76,7 +76,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     ///
     /// As there.
     pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
-        let (key, released) = self.forwarder.release(face)?;
+        let (key, released) = self.forwarder.release(face, SWEPT_AT_ONCE_MAX)?;
         self.departed.lock().push_back(key);
         self.sweep(SWEPT_AT_ONCE_MAX);
         Ok(released)

@@ -13,10 +13,9 @@
 //! which its packets count without a lock; so a holder may be charged for up to
 //! [`IDLE_MAX`] entries of each face that are not in use.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
-
+use crate::config::ConfigError;
 use crate::faces::FaceKey;
+use crate::ordered::{NoMemory, Ordered, Pieces};
 
 /// Who pays for what a face has: an opaque number that the home gives, such as for a user, an
 /// address, or a device. Faces with one number pay together.
@@ -80,11 +79,12 @@ pub(crate) const ALL: u32 = u32::MAX;
 pub(crate) struct Grants {
     ceilings: Ceilings,
     /// By slot.
-    faces: BTreeMap<u32, Granted>,
-    indices: BTreeMap<Holder, HolderIndex>,
+    faces: Ordered<u32, Granted>,
+    indices: Ordered<Holder, HolderIndex>,
     /// By index, from 1 on: the router's is not kept.
-    holders: Vec<Holding>,
-    free: BTreeSet<HolderIndex>,
+    holders: Pieces<Holding>,
+    /// The first index that was used and is not; [`ROUTER_INDEX`] if there is none.
+    free: HolderIndex,
 }
 
 #[derive(Clone, Copy)]
@@ -97,6 +97,7 @@ struct Granted {
 #[derive(Clone, Copy)]
 struct Holding {
     who: Holder,
+    /// Of an index that is not in use, the next one of these.
     faces: u32,
     entries: u32,
 }
@@ -111,23 +112,33 @@ pub(crate) struct Share {
 }
 
 impl Grants {
-    pub(crate) fn new(ceilings: Ceilings) -> Self {
-        let (faces, indices) = (BTreeMap::new(), BTreeMap::new());
-        Grants { ceilings, faces, indices, holders: Vec::new(), free: BTreeSet::new() }
+    /// For faces in so many slots, of which each has one holder at most.
+    pub(crate) fn new(ceilings: Ceilings, slots: usize) -> Result<Self, ConfigError> {
+        Ok(Grants {
+            ceilings,
+            faces: Ordered::with_room(slots)?,
+            indices: Ordered::with_room(slots)?,
+            holders: Pieces::with_room(slots)?,
+            free: ROUTER_INDEX,
+        })
     }
 
     /// Enters a face, in the place of one that had its slot before; of that one's holder it says
     /// what is left.
-    pub(crate) fn open(&mut self, face: FaceKey, who: Holder) -> (Share, Option<Share>) {
+    pub(crate) fn open(&mut self, face: FaceKey, who: Holder) -> Result<(Share, Option<Share>), NoMemory> {
+        // What may be refused comes first.
+        self.faces.reserve()?;
+        self.indices.reserve()?;
+        self.holders.reserve(self.holders.len() + 1)?;
         let before = self.faces.get(&face.slot).map(|known| known.generation);
         let closed = before.and_then(|generation| self.close(FaceKey { slot: face.slot, generation }));
-        let holder = self.index_of(who);
+        let holder = self.index_of(who)?;
         if let Some(holding) = self.holding_mut(holder) {
             holding.faces += 1;
         }
         let entries = if holder == ROUTER_INDEX { self.ceilings.face_max } else { 0 };
-        self.faces.insert(face.slot, Granted { generation: face.generation, holder, entries });
-        (self.share(holder, entries), closed)
+        self.faces.insert(face.slot, Granted { generation: face.generation, holder, entries })?;
+        Ok((self.share(holder, entries), closed))
     }
 
     /// Forgets a face and what it was granted; `None` if it is not entered, or no longer.
@@ -140,7 +151,8 @@ impl Grants {
             let Holding { who, faces, .. } = *holding;
             if faces == 0 {
                 self.indices.remove(&who);
-                self.free.insert(holder);
+                let next = core::mem::replace(&mut self.free, holder);
+                self.holding_mut(holder).into_iter().for_each(|free| free.faces = next);
             }
         }
         Some(self.share(holder, 0))
@@ -214,28 +226,29 @@ impl Grants {
         self.holders.get_mut((holder as usize).checked_sub(1)?)
     }
 
-    fn index_of(&mut self, who: Holder) -> HolderIndex {
+    fn index_of(&mut self, who: Holder) -> Result<HolderIndex, NoMemory> {
         if who == Holder::ROUTER {
-            return ROUTER_INDEX;
+            return Ok(ROUTER_INDEX);
         }
         if let Some(known) = self.indices.get(&who) {
-            return *known;
+            return Ok(*known);
         }
         let holding = Holding { who, faces: 0, entries: 0 };
-        let index = match self.free.pop_first() {
-            Some(index) => {
+        let index = match self.free {
+            ROUTER_INDEX => {
+                self.holders.push(holding)?;
+                self.holders.len() as HolderIndex
+            }
+            index => {
                 if let Some(free) = self.holding_mut(index) {
-                    *free = holding;
+                    let next = core::mem::replace(free, holding).faces;
+                    self.free = next;
                 }
                 index
             }
-            None => {
-                self.holders.push(holding);
-                self.holders.len() as HolderIndex
-            }
         };
-        self.indices.insert(who, index);
-        index
+        self.indices.insert(who, index)?;
+        Ok(index)
     }
 }
 
@@ -266,27 +279,38 @@ pub enum Charge {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     holder_max: Names,
-    held: BTreeMap<Holder, Names>,
+    held: Ordered<Holder, Names>,
+}
+
+/// Outcome of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Charged {
+    Yes,
+    /// The holder would have more than it may; nothing is charged.
+    Full,
+    /// There is no memory to note it; nothing is charged.
+    NoMemory,
 }
 
 impl Ledger {
     pub(crate) fn new(holder_max: Names) -> Self {
-        Ledger { holder_max, held: BTreeMap::new() }
+        Ledger { holder_max, held: Ordered::default() }
     }
 
-    /// Charges one name of so many octets; returns false, and does nothing, if the holder would
-    /// have more than it may.
-    pub(crate) fn charge(&mut self, who: Holder, octets: usize) -> bool {
+    /// Charges one name of so many octets.
+    pub(crate) fn charge(&mut self, who: Holder, octets: usize) -> Charged {
         if who == Holder::ROUTER {
-            return true;
+            return Charged::Yes;
         }
         let held = self.held.get(&who).copied().unwrap_or_default();
         let after = Names { count: held.count + 1, octets: held.octets + octets };
-        let fits = after.count <= self.holder_max.count && after.octets <= self.holder_max.octets;
-        if fits {
-            self.held.insert(who, after);
+        if after.count > self.holder_max.count || after.octets > self.holder_max.octets {
+            return Charged::Full;
         }
-        fits
+        match self.held.insert(who, after) {
+            Ok(()) => Charged::Yes,
+            Err(NoMemory) => Charged::NoMemory,
+        }
     }
 
     /// Takes a charge back.

@@ -53,7 +53,6 @@ impl Timer {
 }
 
 /// Memory of one timer.
-#[cfg(test)]
 pub(crate) const TIMER_OCTETS: usize = size_of::<Timer>();
 
 const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_place: 0 };

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, HolderId, ObjectName,
-    Outgoing, Output, Received, RibError, Router, UnsolicitedPolicy,
+    Batch, BindError, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, Forwarder,
+    HolderId, ObjectName, Outgoing, Output, Received, RibError, Router, UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -364,6 +364,9 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     assert_eq!((fw.table_sizes().pit, sink.sent), (ENTRIES, ENTRIES as u64));
     assert!(taken / ENTRIES as i64 <= 268, "{} octets each", taken / ENTRIES as i64);
     println!("{} octets for each pending Interest", taken / ENTRIES as i64);
+    // What is said of it when a home is compiled is what it takes, but for what all share.
+    let said = Forwarder::<Packet, parking_lot::RawMutex>::PIT_ENTRY_OCTETS as i64;
+    assert!((said..=said + 1).contains(&(taken / ENTRIES as i64)), "{said} octets are said");
     drop(other);
 }
 
@@ -706,4 +709,112 @@ fn whichever_allocation_of_a_packet_is_refused_it_is_counted_and_the_forwarder_g
     // Digests, which are computed again, and places in lists of the content store, without which a
     // Data is not found by one of its prefixes.
     assert!(uncounted.len() <= 12, "{uncounted:?}");
+}
+
+/// A control call and what it is.
+type Call = (&'static str, fn(&ControlCalls) -> Result<(), String>);
+
+/// A forwarder with faces, and names for calls that take memory.
+struct ControlCalls {
+    fw: Forwarder<Packet, parking_lot::RawMutex>,
+    app: FaceId,
+    remotes: Vec<FaceId>,
+    /// Long ones: more octets hang on an entry than lie in it.
+    route: Name,
+    routes: Vec<Name>,
+    bound: Vec<Name>,
+    chosen: Name,
+    strategy: Name,
+}
+
+fn said<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
+    result.map(drop).map_err(|error| format!("{error:?}"))
+}
+
+impl ControlCalls {
+    fn new() -> Self {
+        let fw = Forwarder::new(Config { faces_max: 2000, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+        let app = fw.face_register(FaceProperties::application()).unwrap();
+        let remotes = (0..40).map(|_| fw.face_register(FaceProperties::remote()).unwrap()).collect();
+        let long = |of: &str| Name::new().join_generic(of).join_generic([7; 100]);
+        let names = |of: &str, n| (0..n).map(|i| long(of).join_segment(i)).collect();
+        let (route, chosen, strategy) = (long("route"), long("chosen"), "/multicast".parse().unwrap());
+        let (routes, bound) = (names("routes", 100), names("bound", 40));
+        ControlCalls { fw, app, remotes, route, routes, bound, chosen, strategy }
+    }
+
+    const CALLS: [Call; 6] = [
+        ("face_register", |all| {
+            let mut faces = 0..150;
+            faces.try_for_each(|i| said(all.fw.face_register_for(FaceProperties::remote(), HolderId(i))))
+        }),
+        ("fib_add_nexthop, many faces", |all| {
+            let add = |face: &FaceId| said(all.fw.fib_add_nexthop(all.route.as_name(), *face, 1));
+            all.remotes.iter().try_for_each(add)
+        }),
+        ("fib_add_nexthop, many names", |all| {
+            let add = |name: &Name| said(all.fw.fib_add_nexthop(name.as_name(), all.remotes[0], 1));
+            all.routes.iter().try_for_each(add)
+        }),
+        ("bpt_bind", |all| {
+            let bind = |name: &Name| match all.fw.bpt_bind(all.app, name.as_name()) {
+                Err(BindError::InUse) if all.fw.bpt_holds(all.app, name) => Ok(()),
+                result => said(result),
+            };
+            all.bound.iter().try_for_each(bind)
+        }),
+        ("strategy_set", |all| said(all.fw.strategy_set(all.chosen.as_name(), all.strategy.as_name()))),
+        ("face_set_discovery", |all| said(all.fw.face_set_discovery(all.remotes[0], true))),
+    ];
+
+    /// Takes everything away, which is not to need any memory.
+    fn remove_all(&self) {
+        let fw = &self.fw;
+        let needed = allocations(|| {
+            self.bound[..20].iter().for_each(|name| assert!(fw.bpt_unbind(self.app, name.as_name())));
+            self.remotes[..20]
+                .iter()
+                .for_each(|face| assert!(fw.fib_remove_nexthop(self.route.as_name(), *face)));
+            fw.strategy_unset(self.chosen.as_name()).unwrap();
+            fw.face_release(self.app).unwrap();
+            self.remotes.iter().for_each(|face| assert!(fw.face_release(*face).is_ok()));
+            let mut now_ns = 1;
+            while let Some(next_ns) = fw.expire(now_ns, &mut Sink::default()) {
+                now_ns = next_ns.max(now_ns);
+            }
+        });
+        assert_eq!(needed, 0, "allocations by what takes away");
+        let sizes = fw.table_sizes();
+        assert_eq!((sizes.fib, sizes.bindings, fw.strategy_snapshot().len()), (0, 0, 1));
+    }
+}
+
+/// Each allocation of each call that enters something is refused once: the call says so, or does
+/// without, and can be made again. What takes something away, and clears what a face has left,
+/// needs no memory at all.
+#[test]
+fn whichever_allocation_of_a_control_call_is_refused_it_is_an_error_of_that_call() {
+    let (mut refusals, mut errors) = (0, 0);
+    for (what, call) in ControlCalls::CALLS {
+        let mut before = 0;
+        loop {
+            let all = ControlCalls::new();
+            let mut result = Ok(());
+            let is_refused = refusing(before, || result = call(&all));
+            if let Err(error) = &result {
+                assert!(is_refused && ["NoMemory", "TableFull"].contains(&error.as_str()), "{what}: {error}");
+                errors += 1;
+            }
+            assert_eq!(call(&all), Ok(()), "{what}, again after refusal {before}");
+            ControlCalls::CALLS.iter().for_each(|(what, call)| assert_eq!(call(&all), Ok(()), "{what}"));
+            all.remove_all();
+            if !is_refused {
+                break;
+            }
+            before += 1;
+        }
+        println!("{what}: {before} allocations, each refused once");
+        refusals += before;
+    }
+    assert!(refusals > 100 && errors > 100, "{refusals} refusals, {errors} errors");
 }

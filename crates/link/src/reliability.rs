@@ -11,10 +11,10 @@
 use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
 
-use namely_wire::{LpFraming, LpHeaders};
+use namely_wire::{LpFraming, LpHeaders, encode_lp_announced_header, encode_lp_header};
 
 use crate::counters::{LinkDrop, LinkDrops};
-use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
+use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload, ready};
 use crate::ordered::{Numbered, Ordered};
 use crate::rtt::{Patience, RttEstimator};
 
@@ -72,6 +72,21 @@ impl<P> Outline<P> {
             return Frame::announced(&headers, &framing, payload, scratch);
         }
         Frame::with_header(&headers, &framing, Some(payload), scratch)
+    }
+
+    /// How long its header would be with `framing`; `None` if there is no memory for it.
+    fn header_octets(&self, framing: &LpFraming<'_>, scratch: &mut Vec<u8>) -> Option<usize> {
+        let Outline { sequence, frag_index, frag_count, .. } = *self;
+        let framing = LpFraming { sequence: Some(sequence), frag_index, frag_count, ..framing.clone() };
+        let headers = if frag_index == 0 { &self.headers } else { &LpHeaders::default() };
+        ready(scratch).ok()?;
+        let octets = self.payload.range.len();
+        if self.announcement_octets > 0 && frag_index == 0 {
+            encode_lp_announced_header(headers, &framing, octets, scratch);
+        } else {
+            encode_lp_header(headers, &framing, None, Some(octets), scratch);
+        }
+        Some(scratch.len())
     }
 
     fn message(&self) -> u64 {
@@ -215,16 +230,16 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
 
     /// The frame, with as many waiting acknowledgements as fit.
     fn encode(&mut self, outline: &Outline<P>, tx_sequence: u64, scratch: &mut Vec<u8>) -> Option<Frame<P>> {
-        let framing = LpFraming { tx_sequence: Some(tx_sequence), ..LpFraming::default() };
-        let frame = outline.clone().into_frame(framing.clone(), scratch)?;
-        // The outer LENGTH may grow by 2 octets.
-        let header_room = FRAME_HEADER_OCTETS_MAX.saturating_sub(scratch.len() + 2);
-        let mtu_room = self.mtu.saturating_sub(frame.octets() + 2);
-        let acks = self.pending_acks.len().min(header_room.min(mtu_room) / ACK_OCTETS);
-        if acks == 0 {
-            return Some(frame);
+        let mut framing = LpFraming { tx_sequence: Some(tx_sequence), ..LpFraming::default() };
+        let mut acks = 0;
+        if !self.pending_acks.is_empty() {
+            let header = outline.header_octets(&framing, scratch)?;
+            // The outer LENGTH may grow by 2 octets.
+            let header_room = FRAME_HEADER_OCTETS_MAX.saturating_sub(header + 2);
+            let mtu_room = self.mtu.saturating_sub(header + outline.payload.range.len() + 2);
+            acks = self.pending_acks.len().min(header_room.min(mtu_room) / ACK_OCTETS);
+            framing.acks = &self.pending_acks.make_contiguous()[..acks];
         }
-        let framing = LpFraming { acks: &self.pending_acks.make_contiguous()[..acks], ..framing };
         let frame = outline.clone().into_frame(framing, scratch);
         self.pending_acks.drain(..acks);
         frame
@@ -233,7 +248,8 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
     /// Whether the frame does not fit the link, as its MTU has become smaller since it was made.
     fn is_too_long(&self, outline: &Outline<P>, scratch: &mut Vec<u8>) -> bool {
         let framing = LpFraming { tx_sequence: Some(u64::MAX), ..LpFraming::default() };
-        outline.clone().into_frame(framing, scratch).is_some_and(|frame| frame.octets() > self.mtu)
+        let header = outline.header_octets(&framing, scratch);
+        header.is_some_and(|header| header + outline.payload.range.len() > self.mtu)
     }
 
     /// Records a received TxSequence, to be acknowledged.

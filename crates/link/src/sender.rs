@@ -39,6 +39,7 @@ pub struct LinkSender<P> {
 impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     /// A sender. `first_sequence` should be random, so that a router that starts again is not taken
     /// for repeating itself.
+    #[inline(never)]
     pub fn new(config: LinkConfig, first_sequence: u64) -> Self {
         let mut sender = LinkSender {
             config,
@@ -159,10 +160,10 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
-        let Outbound { headers, packet, hop_limit: patch } = outbound;
-        let headers = self.own_headers(headers);
+        let Outbound { mut headers, packet, hop_limit: patch } = outbound;
+        self.own_headers(&mut headers);
         let octets = packet.as_ref().len();
-        self.send_payload(headers, Payload { packet, range: 0..octets as u32, patch }, now_ns, emit)
+        self.send_payload(&headers, Payload { packet, range: 0..octets as u32, patch }, now_ns, emit)
     }
 
     /// Sends a packet with the PrefixAnnouncement that belongs to it. As all headers do it goes in
@@ -179,8 +180,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
-        let Outbound { headers, packet, hop_limit } = outbound;
-        let headers = self.own_headers(headers);
+        let Outbound { mut headers, packet, hop_limit } = outbound;
+        self.own_headers(&mut headers);
         let octets = packet.as_ref().len();
         let cut = self.cut_announced(&headers, octets, announcement.len());
         let together = cut.ok().and_then(|cut| {
@@ -190,7 +191,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let Some((cut, (together, announcement_octets))) = together else {
             self.drops.count(LinkDrop::AnnouncementLeftOut);
             let payload = Payload { packet, range: 0..octets as u32, patch: hop_limit };
-            return self.send_payload(headers, payload, now_ns, emit);
+            return self.send_payload(&headers, payload, now_ns, emit);
         };
         let range = announcement_octets..together.len() as u32;
         let offset = announcement_octets as usize;
@@ -198,8 +199,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let payload = Payload { packet: share(together), range, patch };
         self.note_packet(octets, now_ns);
         let sent = match cut {
-            None => self.send_whole(headers, payload, announcement_octets, now_ns, emit),
-            Some(cut) => self.send_cut(headers, payload, announcement_octets, cut, now_ns, emit),
+            None => self.send_whole(&headers, payload, announcement_octets, now_ns, emit),
+            Some(cut) => self.send_cut(&headers, payload, announcement_octets, cut, now_ns, emit),
         };
         sent.inspect_err(|drop| self.drops.count(*drop))
     }
@@ -232,7 +233,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     }
 
     /// The headers as this peer gets them.
-    fn own_headers(&mut self, mut headers: LpHeaders) -> LpHeaders {
+    fn own_headers(&mut self, headers: &mut LpHeaders) {
         // Incoming face indication and consumer-controlled forwarding are not for this peer.
         if !self.config.local_fields {
             headers.incoming_face_id = None;
@@ -244,14 +245,13 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             self.congestion_marks += 1;
             headers.congestion_mark = Some(1);
         }
-        headers
     }
 
     /// Sends a whole packet, in one frame if it fits.
     #[inline]
     fn send_payload(
         &mut self,
-        headers: LpHeaders,
+        headers: &LpHeaders,
         payload: Payload<P>,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
@@ -263,13 +263,13 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 self.note_packet(octets, now_ns);
                 let mtu = self.mtu;
                 octets + FRAME_HEADER_OCTETS_MAX <= mtu
-                    || self.header_octets(&headers, mtu, 1).is_ok_and(|header| octets + header <= mtu)
+                    || self.header_octets(headers, mtu, 1).is_ok_and(|header| octets + header <= mtu)
             }
         };
         let sent = if fits {
             self.send_whole(headers, payload, 0, now_ns, emit)
         } else {
-            let cut = self.plan(&headers, octets, 0);
+            let cut = self.plan(headers, octets, 0);
             cut.and_then(|cut| self.send_cut(headers, payload, 0, cut, now_ns, emit))
         };
         sent.inspect_err(|drop| self.drops.count(*drop))
@@ -278,6 +278,46 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     /// `payload` is what follows so many octets of announcement.
     #[inline]
     fn send_whole(
+        &mut self,
+        headers: &LpHeaders,
+        payload: Payload<P>,
+        announcement_octets: u32,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        if self.reliability.is_none() && announcement_octets == 0 && headers.is_empty() {
+            emit(Frame::bare(payload));
+            return Ok(());
+        }
+        match self.reliability {
+            Some(_) => self.send_reliably(*headers, payload, announcement_octets, now_ns, emit),
+            None => self.send_with_header(headers, payload, announcement_octets, emit),
+        }
+    }
+
+    // None of these is inlined, nor are those for fragments: each has its frame of the stack to
+    // itself.
+    #[inline(never)]
+    fn send_with_header(
+        &mut self,
+        headers: &LpHeaders,
+        mut payload: Payload<P>,
+        announcement_octets: u32,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        let framing = LpFraming::default();
+        let frame = if announcement_octets > 0 {
+            payload.range.start = 0;
+            Frame::announced(headers, &framing, payload, &mut self.scratch)
+        } else {
+            Frame::with_header(headers, &framing, Some(payload), &mut self.scratch)
+        };
+        emit(frame.ok_or(LinkDrop::NoMemory)?);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn send_reliably(
         &mut self,
         headers: LpHeaders,
         mut payload: Payload<P>,
@@ -288,22 +328,11 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         if announcement_octets > 0 {
             payload.range.start = 0;
         }
-        if self.reliability.is_some() {
-            self.prepare(1)?;
-            let sequence = self.take_sequences(1);
-            let outline =
-                Outline { headers, sequence, frag_index: 0, frag_count: 1, payload, announcement_octets };
-            self.send_outline(outline, 0, now_ns, emit);
-        } else if announcement_octets > 0 {
-            let frame = Frame::announced(&headers, &LpFraming::default(), payload, &mut self.scratch);
-            emit(frame.ok_or(LinkDrop::NoMemory)?);
-        } else if headers.is_empty() {
-            emit(Frame::bare(payload));
-        } else {
-            let framing = LpFraming::default();
-            let frame = Frame::with_header(&headers, &framing, Some(payload), &mut self.scratch);
-            emit(frame.ok_or(LinkDrop::NoMemory)?);
-        }
+        self.prepare(1)?;
+        let sequence = self.take_sequences(1);
+        let outline =
+            Outline { headers, sequence, frag_index: 0, frag_count: 1, payload, announcement_octets };
+        self.send_outline(outline, 0, now_ns, emit);
         Ok(())
     }
 
@@ -345,9 +374,10 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     }
 
     /// Sends a packet's fragments; `payload` is what follows so many octets of announcement.
+    #[inline(never)]
     fn send_cut(
         &mut self,
-        headers: LpHeaders,
+        headers: &LpHeaders,
         payload: Payload<P>,
         announcement_octets: u32,
         (plan, padding_octets): (FragmentPlan, usize),
@@ -363,7 +393,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             let leading_octets = if frag_index == 0 { announcement_octets } else { 0 };
             let range = packet_start + start - leading_octets..packet_start + end;
             let outline = Outline {
-                headers,
+                headers: *headers,
                 sequence: first_sequence.wrapping_add(frag_index),
                 frag_index,
                 frag_count: plan.count,
@@ -377,6 +407,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     }
 
     /// `padding_octets` is for links without reliability.
+    #[inline(never)]
     fn send_outline(
         &mut self,
         outline: Outline<P>,
@@ -455,7 +486,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         emit: &mut impl FnMut(Frame<P>),
     ) {
         for (headers, payload) in packets {
-            let _ = self.send_payload(headers, payload, now_ns, emit);
+            let _ = self.send_payload(&headers, payload, now_ns, emit);
         }
     }
 

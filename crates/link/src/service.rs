@@ -157,6 +157,7 @@ pub struct LinkService<P, R = ()> {
 impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     /// A link service. `first_sequence` should be random, so that a router that starts again is not
     /// taken for repeating itself.
+    #[inline(never)]
     pub fn new(config: LinkConfig, total: Arc<ReassemblyTotal>, first_sequence: u64) -> Self {
         LinkService {
             sender: LinkSender::new(config, first_sequence),
@@ -246,6 +247,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     ///
     /// # Errors
     /// Why the frame was dropped; counted. The face goes on as before.
+    #[inline(never)]
     pub fn receive<'a>(
         &mut self,
         frame: &'a [u8],

@@ -107,11 +107,11 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
         if core(self).bpt_count(face) >= of_face_max && !core(self).bpt_holds(face, prefix) {
             return Err(BindError::TableFull);
         }
-        core(self).bpt_bind(face, prefix)
+        core(self).bpt_bind(face, prefix.as_name())
     }
 
     fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
-        core(self).bpt_unbind(face, prefix)
+        core(self).bpt_unbind(face, prefix.as_name())
     }
 
     fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool {
@@ -133,7 +133,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     }
 
     fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
-        core(self).strategy_set(prefix, strategy)
+        core(self).strategy_set(prefix, strategy).map(|chosen| chosen.name())
     }
 
     fn strategy_unset(&self, prefix: NameRef<'_>) -> bool {

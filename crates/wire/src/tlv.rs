@@ -131,6 +131,9 @@ pub(crate) fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError>
     Ok(tlv)
 }
 
+/// Octets that TYPE and LENGTH take at most.
+const HEADER_OCTETS_MAX: usize = 18;
+
 /// Decodes a NonNegativeInteger of 1, 2, 4 or 8 octets.
 ///
 /// # Errors
@@ -312,8 +315,12 @@ impl Writer {
     pub(crate) fn header_at(&mut self, position: usize, typ: u32, length: usize) -> &mut Self {
         let written = self.buf.len();
         self.header(typ, length);
+        let mut header = [0; HEADER_OCTETS_MAX];
         let octets = self.buf.len() - written;
-        self.buf[position..].rotate_right(octets);
+        header[..octets].copy_from_slice(&self.buf[written..]);
+        // By hand: to rotate takes more stack than a kernel has to spare.
+        self.buf.copy_within(position..written, position + octets);
+        self.buf[position..position + octets].copy_from_slice(&header[..octets]);
         self
     }
 

@@ -90,6 +90,7 @@ mod op {
     pub(super) const TRANSFER_FREE: u32 = 44;
     pub(super) const TRANSFER_NEXT: u32 = 45;
     pub(super) const TRANSFER_TELL: u32 = 46;
+    pub(super) const MAKE_ROOM: u32 = 60;
     pub(super) const STORE_ANSWERED: u32 = 80;
 }
 
@@ -159,6 +160,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
         op::UNBIND => instance.unbind(face, name(call)?),
         op::STRATEGY_SET => instance.strategy_set(name(call)?, more(call)?),
         op::STRATEGY_UNSET => instance.strategy_unset(name(call)?),
+        op::MAKE_ROOM => instance.make_room(call.value, name(call)?),
         op::CS_LIMIT => instance.cs_limit(call.value),
         op::CS_SHRINK => instance.cs_shrink(),
         op::CS_ERASE => instance.cs_erase(name(call)?, call.value),

@@ -2,15 +2,19 @@
 //! out. The functions are in shim.c and face.c of `kernel/module`. A check of the crate for another
 //! target than a kernel's leaves memory and panics to that target.
 
+use alloc::boxed::Box;
 #[cfg(target_os = "none")]
-use core::alloc::{GlobalAlloc, Layout};
+use core::alloc::GlobalAlloc;
+use core::alloc::Layout;
 use core::ffi::c_void;
 #[cfg(target_os = "none")]
 use core::fmt::Write;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use namely_forwarder::FaceId;
 
+use crate::instance::Refused;
 use crate::packets::Link;
 use crate::skb::Skb;
 
@@ -244,6 +248,19 @@ pub(crate) struct Part {
     pub(crate) offset: u32,
     pub(crate) len: u32,
     pub(crate) patch: Option<(u32, u8)>,
+}
+
+/// A place on the heap for a value, if there is memory for it.
+pub(crate) fn place_for<T>() -> Result<Box<MaybeUninit<T>>, Refused> {
+    const { assert!(size_of::<T>() > 0) };
+    // SAFETY: its layout is not of 0 octets.
+    let at = unsafe { alloc::alloc::alloc(Layout::new::<T>()) }.cast::<MaybeUninit<T>>();
+    if at.is_null() {
+        return Err(Refused::NoMemory);
+    }
+    // SAFETY: memory of this layout from the allocator that a `Box` gives it back to, in which
+    // nothing need be.
+    Ok(unsafe { Box::from_raw(at) })
 }
 
 /// Stays for a while, so that a test can have another processor wait for a lock.

@@ -7,10 +7,11 @@ use namely_forwarder::{
     BindError, Bound, Config, CsChange, FaceError, FaceId, FaceProperties, FibError, Forwarder, StrategyError,
 };
 use namely_link::{LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, ReassemblyTotal};
-use namely_wire::{Name, NameRef};
+use namely_wire::NameRef;
 
-use crate::home::{Home, Lock, linger, sha256};
+use crate::home::{Home, Lock, linger, place_for, sha256};
 use crate::packets::{Link, Queue};
+use crate::rows;
 use crate::skb::Skb;
 
 /// Octets of incomplete messages that all links of an instance may hold.
@@ -29,7 +30,7 @@ pub(crate) struct Limits {
 }
 
 /// Data that leave a content store that shrinks, for each call.
-const SHRUNK_PER_CALL: usize = 128;
+const SHRUNK_PER_CALL: usize = 64;
 
 /// What is ended for each call of `expire`, of each kind.
 pub(crate) const EXPIRED_PER_CALL: usize = 128;
@@ -55,6 +56,10 @@ pub(crate) enum Refused {
 
 /// What a call answers: a number that is not negative, or why it was refused.
 pub(crate) type Answer = Result<u64, Refused>;
+
+// A bucket of the PIT with its lock, and what a pending Interest takes (`IS-34`, `IS-27`).
+const _: () = assert!(Forwarder::<Skb, Lock>::PIT_BUCKET_OCTETS == 8);
+const _: () = assert!(Forwarder::<Skb, Lock>::PIT_ENTRY_OCTETS <= 280);
 
 /// A forwarder and what its links share.
 pub(crate) struct Instance {
@@ -85,18 +90,36 @@ impl Instance {
         let cs_packets_max = config.cs_packets_max;
         let core = make(config, seed)?;
         let reassembly = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);
-        Ok(Box::new(Instance { core, reassembly, cs_packets_max }))
+        Ok(Box::write(place_for()?, Instance { core, reassembly, cs_packets_max }))
+    }
+
+    /// Makes the memory for one more name in a table, where one may wait: what enters it finds that
+    /// made, unless others come in between.
+    pub(crate) fn make_room(&self, table: u64, name: NameRef<'_>) -> Answer {
+        let octets = name.as_bytes().len();
+        let made = match table {
+            rows::FIB => self.core.fib_make_room(1, octets),
+            rows::BINDINGS => self.core.bpt_make_room(1, octets),
+            rows::STRATEGIES => self.core.strategy_make_room(1, octets),
+            _ => return Err(Refused::Invalid),
+        };
+        made.map(|()| 0).map_err(|_| Refused::NoMemory)
     }
 
     /// The link service of a face: with an MTU that of a device, with 0 that of a socket.
+    #[inline(never)]
     pub(crate) fn make_link(&self, mtu: u64, sequence: u64) -> Result<Box<Link>, Refused> {
         let kind = match mtu as usize {
             0 => LinkKind::Stream,
             mtu if mtu >= MTU_OCTETS_MIN => LinkKind::Datagram { mtu },
             _ => return Err(Refused::Invalid),
         };
-        let link = LinkService::new(LinkConfig::new(kind), self.reassembly.clone(), sequence);
-        Ok(Box::new(Link::new(link)))
+        Ok(Box::write(place_for()?, self.new_link(kind, sequence)))
+    }
+
+    #[inline(never)]
+    fn new_link(&self, kind: LinkKind, sequence: u64) -> Link {
+        Link::new(LinkService::new(LinkConfig::new(kind), self.reassembly.clone(), sequence))
     }
 
     pub(crate) fn face_register(&self, kind: u64) -> Answer {
@@ -106,19 +129,22 @@ impl Instance {
         match self.core.face_register(*properties) {
             Ok(face) => Ok(face.0),
             Err(FaceError::TableFull) => Err(Refused::NoRoom),
+            Err(FaceError::NoMemory) => Err(Refused::NoMemory),
             Err(FaceError::NotFound | FaceError::Permanent) => Err(Refused::NoFace),
         }
     }
 
     pub(crate) fn face_release(&self, face: FaceId) -> Answer {
-        self.core.face_release(face).map(|_| 0).map_err(|_| Refused::NoFace)
+        // What it leaves in tables is swept by `expire`.
+        self.core.face_release_within(face, 0).map(|_| 0).map_err(|_| Refused::NoFace)
     }
 
     pub(crate) fn route_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Answer {
         match self.core.fib_add_nexthop(prefix, face, cost) {
             Ok(()) => Ok(0),
             Err(FibError::NoFace) => Err(Refused::NoFace),
-            Err(_) => Err(Refused::NoRoom),
+            Err(FibError::NoMemory) => Err(Refused::NoMemory),
+            Err(FibError::TableFull | FibError::NextHopsFull) => Err(Refused::NoRoom),
         }
     }
 
@@ -128,7 +154,7 @@ impl Instance {
 
     /// Answers 1 if no route leads to it yet.
     pub(crate) fn bind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
-        match self.core.bpt_bind(face, &Name::from(prefix)) {
+        match self.core.bpt_bind(face, prefix) {
             Ok(Bound::Routed) => Ok(0),
             Ok(Bound::NotRouted) => Ok(1),
             Err(BindError::InUse) => Err(Refused::InUse),
@@ -136,11 +162,12 @@ impl Instance {
             Err(BindError::NotUpper) => Err(Refused::NotSupported),
             Err(BindError::TableFull) => Err(Refused::NoRoom),
             Err(BindError::HolderFull) => Err(Refused::Quota),
+            Err(BindError::NoMemory) => Err(Refused::NoMemory),
         }
     }
 
     pub(crate) fn unbind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
-        if self.core.bpt_unbind(face, &Name::from(prefix)) { Ok(0) } else { Err(Refused::NoFace) }
+        if self.core.bpt_unbind(face, prefix) { Ok(0) } else { Err(Refused::NoFace) }
     }
 
     pub(crate) fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Answer {
@@ -189,7 +216,8 @@ impl Instance {
 /// With all memory that packets may need of the large tables: in a softirq there are no megabytes.
 #[inline(never)]
 fn make(config: Config, seed: u128) -> Result<Box<Forwarder<Skb, Lock>>, Refused> {
-    let core = Forwarder::boxed(config, seed).map_err(|_| Refused::NoMemory)?;
+    let place = place_for()?;
+    let core = Box::write(place, Forwarder::new(config, seed).map_err(|_| Refused::NoMemory)?);
     core.prepare().map_err(|_| Refused::NoMemory)?;
     Ok(core)
 }
@@ -198,6 +226,7 @@ fn refused_strategy(error: StrategyError) -> Refused {
     match error {
         StrategyError::Unknown => Refused::NotSupported,
         StrategyError::TableFull => Refused::NoRoom,
+        StrategyError::NoMemory => Refused::NoMemory,
         _ => Refused::Invalid,
     }
 }

@@ -12,7 +12,7 @@ use namely_wire::LpView;
 use namely_wire::tlv::read_tlv;
 use namely_wire::types::NAME;
 
-use crate::home::{Home, Lock, Part};
+use crate::home::{Home, Lock, Part, place_for};
 use crate::instance::{Answer, EXPIRED_PER_CALL, Instance, Refused};
 use crate::skb::Skb;
 use crate::store;
@@ -37,11 +37,12 @@ pub(crate) struct Queue(Vec<(FaceId, Outgoing<Skb>)>);
 const OUT_MAX: usize = 1024;
 
 impl Workspace {
+    #[inline(never)]
     pub(crate) fn new() -> Result<Box<Self>, Refused> {
         let mut queue = Vec::new();
         queue.try_reserve_exact(OUT_MAX).map_err(|_| Refused::NoMemory)?;
         let batch = Batch::with_room(Batch::<Skb>::PACKETS_MAX).map_err(|_| Refused::NoMemory)?;
-        Ok(Box::new(Workspace { batch, queue: Queue(queue) }))
+        Ok(Box::write(place_for()?, Workspace { batch, queue: Queue(queue) }))
     }
 
     /// Takes in what a face received; `run` processes it. Returns when the link is due, ns.
@@ -138,6 +139,7 @@ impl Queue {
     }
 
     /// Makes frames of what waits, and hands them to the home.
+    #[inline(never)]
     pub(crate) fn send(&mut self, home: Home, now_ns: u64) {
         for (face, outgoing) in self.0.drain(..) {
             send_one(home, face, outgoing, now_ns);

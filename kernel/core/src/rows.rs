@@ -1,7 +1,5 @@
 //! What can be listed: tables and counters, row by row.
 
-use alloc::vec::Vec;
-
 use namely_forwarder::DropReason;
 
 use crate::home::Home;
@@ -9,9 +7,9 @@ use crate::instance::{Answer, Instance, Refused};
 use crate::packets::Link;
 
 /// Tables that can be listed, by their numbers in nnet.h.
-const FIB: u64 = 0;
-const STRATEGIES: u64 = 1;
-const BINDINGS: u64 = 2;
+pub(crate) const FIB: u64 = 0;
+pub(crate) const STRATEGIES: u64 = 1;
+pub(crate) const BINDINGS: u64 = 2;
 const COUNTERS: u64 = 3;
 const DROPS: u64 = 4;
 const CS: u64 = 5;
@@ -37,6 +35,33 @@ impl Cursor {
 /// A cursor behind the last row.
 const END: u64 = u64::MAX;
 
+/// Places of a table that one call looks at, under the table's lock.
+const PLACES_PER_CALL: u32 = 128;
+
+/// What one call may give the home, which writes down each octet of a name: rows of so many octets.
+const OCTETS_PER_CALL: usize = 16 << 10;
+
+/// What a row costs beside its names.
+const ROW_OCTETS: usize = 128;
+
+/// What is left of it. The first row goes in any case.
+struct Budget(usize);
+
+impl Budget {
+    fn new() -> Self {
+        Budget(OCTETS_PER_CALL)
+    }
+
+    /// Gives a row to the home; false if that takes no more, or this call has given enough.
+    fn row(&mut self, home: Home, name: &[u8], more: &[u8], (face, value): (u64, u64)) -> bool {
+        let is_given = self.0 > 0 && home.row(name, more, face, value);
+        if is_given {
+            self.0 = self.0.saturating_sub(ROW_OCTETS + name.len() + more.len());
+        }
+        is_given
+    }
+}
+
 impl Instance {
     /// Gives the rows of a table from a cursor on (0: the first) to the home, until that takes no
     /// more or a bounded part of the table is done; answers the next cursor, [`END`] at the end.
@@ -55,41 +80,38 @@ impl Instance {
     }
 
     fn fib_rows(&self, home: Home, cursor: &Cursor) -> u64 {
-        let mut entries = Vec::new();
-        let from = Some(cursor.place()).filter(|place| *place > 0);
-        let next = self.core.fib_walk(from, &mut entries);
-        let hops = entries.iter().flat_map(|entry| entry.next_hops.iter().map(move |hop| (entry, hop)));
-        for (n, (entry, hop)) in hops.enumerate().skip(cursor.taken()) {
-            if !home.row(entry.prefix.as_name().as_bytes(), &[], hop.face_id, hop.cost) {
-                return Cursor::at(cursor.place(), n);
+        let (mut taken, mut given, mut budget) = (cursor.taken(), 0, Budget::new());
+        let next = self.core.fib_show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, hops| {
+            given = core::mem::take(&mut taken);
+            for (face, cost) in hops.skip(given) {
+                if !budget.row(home, prefix.as_bytes(), &[], (face.0, cost)) {
+                    return false;
+                }
+                given += 1;
             }
-        }
-        next.map_or(END, |place| Cursor::at(place, 0))
+            given = 0;
+            true
+        });
+        next.map_or(END, |place| Cursor::at(place, given))
     }
 
     fn strategy_rows(&self, home: Home, cursor: &Cursor) -> u64 {
-        let choices = self.core.strategy_snapshot();
-        for (n, choice) in choices.iter().enumerate().skip(cursor.taken()) {
-            let (prefix, strategy) = (choice.prefix.as_name(), choice.strategy.as_name());
-            if !home.row(prefix.as_bytes(), strategy.as_bytes(), 0, 0) {
-                return Cursor::at(0, n);
-            }
-        }
-        END
-    }
-
-    fn binding_rows(&self, home: Home, cursor: &Cursor) -> u64 {
-        let mut bindings = Vec::new();
-        let from = Some(cursor.place()).filter(|place| *place > 0);
-        let next = self.core.bpt_walk(from, &mut bindings);
-        for (n, (prefix, face)) in bindings.iter().enumerate().skip(cursor.taken()) {
-            if !home.row(prefix.as_name().as_bytes(), &[], face.0, 0) {
-                return Cursor::at(cursor.place(), n);
-            }
-        }
+        let mut budget = Budget::new();
+        let next = self.core.strategy_show(Some(cursor.place()), PLACES_PER_CALL, |prefix, chosen| {
+            budget.row(home, prefix.as_bytes(), chosen.octets().as_name().as_bytes(), (0, 0))
+        });
         next.map_or(END, |place| Cursor::at(place, 0))
     }
 
+    fn binding_rows(&self, home: Home, cursor: &Cursor) -> u64 {
+        let mut budget = Budget::new();
+        let next = self.core.bpt_show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, face| {
+            budget.row(home, prefix.as_bytes(), &[], (face.0, 0))
+        });
+        next.map_or(END, |place| Cursor::at(place, 0))
+    }
+
+    #[inline(never)]
     fn counter_rows(&self, home: Home) -> u64 {
         let (sizes, counters) = (self.core.table_sizes(), self.core.counters());
         let packets = counters.packets;
@@ -117,11 +139,13 @@ impl Instance {
         rows_of(home, rows)
     }
 
+    #[inline(never)]
     fn drop_rows(&self, home: Home) -> u64 {
         let counters = self.core.counters();
-        rows_of(home, DropReason::ALL.map(|reason| (reason.label(), counters.dropped(reason))))
+        rows_of(home, DropReason::ALL.iter().map(|reason| (reason.label(), counters.dropped(*reason))))
     }
 
+    #[inline(never)]
     fn cs_rows(&self, home: Home) -> u64 {
         let status = self.core.cs_status();
         let rows = [

@@ -139,6 +139,7 @@ impl ControlThread {
     /// Runs until it is told to stop, or the data plane has stopped.
     pub(crate) fn run(mut self) {
         self.neighbours.configure(&self.config, control(&self.plane, &self.core), now().ns);
+        self.grow();
         loop {
             let sleep = self.sleep();
             let next = self.inbox.next(sleep);
@@ -153,6 +154,7 @@ impl ControlThread {
                     if self.handle_orders().is_break() {
                         break;
                     }
+                    self.grow();
                 }
                 Err(InboxError::TimedOut) => {}
                 Err(InboxError::Stopped) => break,
@@ -162,6 +164,21 @@ impl ControlThread {
         tracing::debug!(counters = ?self.management.counters(), "management ends");
         for (reason, count) in self.management.refusals() {
             tracing::debug!("{count} commands refused: {reason}");
+        }
+    }
+
+    /// Makes the next chunks of the core's tables, so that no worker waits until one is cleared.
+    fn grow(&self) {
+        loop {
+            match self.core.grow() {
+                Ok(true) => {}
+                Ok(false) => break,
+                // Then packets that need one are dropped and counted.
+                Err(error) => {
+                    tracing::debug!("tables do not grow: {error}");
+                    break;
+                }
+            }
         }
     }
 

@@ -229,6 +229,9 @@ impl Worker {
         self.announced.clear();
         self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
         self.is_expire_stale = true;
+        if self.shared.core.is_growth_due() {
+            self.shared.outbox.wake();
+        }
     }
 
     /// Lets the forwarder go on with what the disk has read.

@@ -1,5 +1,8 @@
 //! The BPT beside a list of bindings.
 
+use alloc::vec::Vec;
+
+use namely_wire::{Name, PACKET_OCTETS_MAX};
 use proptest::prelude::*;
 
 use super::*;
@@ -29,13 +32,26 @@ impl Bench {
     }
 
     fn bind(&self, name: &Name, slot: u32) -> Result<(), BindError> {
-        with_key(&self.hasher, name.as_name(), |key| {
-            self.bpt.bind(key, name.clone(), face(slot), Holder::Face(face(slot)))
-        })
+        with_key(&self.hasher, name.as_name(), |key| self.bpt.bind(key, face(slot), Holder::Face(face(slot))))
     }
 
     fn unbind(&self, name: &Name, slot: u32) -> bool {
-        with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, name, face(slot)))
+        with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, face(slot)))
+    }
+
+    fn all(&self) -> Vec<(Name, u32)> {
+        let mut all = Vec::new();
+        self.bpt.walk((1, u32::MAX), &mut [0; PACKET_OCTETS_MAX], |name, face| {
+            all.push((name.into(), (face.0 - FaceId::FIRST.0) as u32));
+            true
+        });
+        all
+    }
+
+    /// A face goes: its names are unbound in turns of three.
+    fn remove_face(&self, slot: u32) {
+        let mut scratch = (NameHashes::new(), [0; PACKET_OCTETS_MAX]);
+        while self.bpt.remove_face(&self.hasher, (&mut scratch.0, &mut scratch.1), face(slot), 3) > 0 {}
     }
 
     fn find(&self, name: &Name) -> Option<u32> {
@@ -91,7 +107,7 @@ fn an_application_may_bind_several_prefixes() {
     let bench = Bench::new(10);
     bench.bind(&uri("/r/a"), 1).unwrap();
     bench.bind(&uri("/r/b"), 1).unwrap();
-    assert_eq!(bench.bpt.names_of(face(1), 9), [uri("/r/a"), uri("/r/b")]);
+    assert_eq!(bench.all(), [(uri("/r/a"), 1), (uri("/r/b"), 1)]);
     assert!(!bench.unbind(&uri("/r/a"), 2), "only who bound a prefix unbinds it");
     assert!(bench.unbind(&uri("/r/a"), 1));
     assert_eq!((bench.find(&uri("/r/a/1")), bench.find(&uri("/r/b/1"))), (None, Some(1)));
@@ -157,9 +173,16 @@ proptest! {
             }
             prop_assert_eq!(bench.bpt.len(), model.len());
         }
+        bench.remove_face(1);
+        model.retain(|(_, slot)| *slot != 1);
+        let mut all = bench.all();
+        all.sort();
+        model.sort();
+        prop_assert_eq!(&all, &model);
         for (name, slot) in model {
             prop_assert!(bench.unbind(&name, slot));
         }
-        prop_assert_eq!(bench.bpt.table.len(), 0);
+        let control = bench.bpt.control.lock();
+        prop_assert_eq!((bench.bpt.table.len(), control.by_face.len(), control.binders.len()), (0, 0, 0));
     }
 }

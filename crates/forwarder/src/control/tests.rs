@@ -13,7 +13,7 @@ fn what_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
     forwarder.face_release(id).unwrap();
     let name: Name = "/a".parse().unwrap();
     assert_eq!(forwarder.enter_nexthop(name.as_name(), key, 0), Err(FibError::NoFace));
-    assert_eq!(forwarder.enter_binding(&name, key), Err(BindError::NoFace));
+    assert_eq!(forwarder.enter_binding(name.as_name(), key), Err(BindError::NoFace));
     let sizes = forwarder.table_sizes();
     assert_eq!((sizes.fib, sizes.bindings), (0, 0));
 }

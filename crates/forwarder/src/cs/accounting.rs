@@ -51,6 +51,7 @@ pub(super) struct Accounting {
 }
 
 impl Accounting {
+    #[inline(never)]
     pub(super) fn new(kind: CsPolicy, packets_max: usize) -> Result<Self, ConfigError> {
         Ok(Accounting {
             kind,

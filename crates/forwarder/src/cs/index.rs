@@ -187,6 +187,7 @@ impl Sought<'_> {
 
 impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// For so many Data with so many components in all.
+    #[inline(never)]
     pub(super) fn new(packets: usize, components: usize) -> Result<Self, ConfigError> {
         let prefixes = packets.saturating_mul(PREFIXES_PER_DATA).min(components);
         // A Data that is on its way out has its entry still.
@@ -213,6 +214,10 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         let tables = self.names.grow()? | self.prefixes.grow()?;
         Ok(tables | self.entries.grow()? | self.blocks.grow()?)
+    }
+
+    pub(super) fn is_growth_due(&self) -> bool {
+        self.entries.is_behind() || self.blocks.is_behind()
     }
 
     /// The largest id that a Data has or had.

@@ -32,7 +32,7 @@ use crate::explain::CachedData;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Span;
-use crate::pool::boxed;
+use crate::pool::{Apart, boxed};
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
@@ -99,7 +99,7 @@ pub struct CsChange {
 
 pub(crate) struct Cs<B, R> {
     index: Index<B, R>,
-    accounting: LockedAccounting<R>,
+    accounting: Apart<LockedAccounting<R>>,
     limits: Limits,
     admit: AtomicBool,
     serve: AtomicBool,
@@ -187,11 +187,15 @@ pub(crate) struct Undigested<B> {
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let accounting = Accounting::new(config.cs_policy, config.cs_packets_max)?;
+        let accounting = Apart::new(|| {
+            let accounting = Accounting::new(config.cs_policy, config.cs_packets_max)?;
+            Ok(LockedAccounting(Mutex::new(accounting)))
+        })?;
+        let on_hit = on_hit(&accounting.0.lock());
         Ok(Cs {
             index: Index::new(config.cs_packets_max, config.cs_entries_max)?,
-            on_hit: AtomicU8::new(on_hit(&accounting)),
-            accounting: LockedAccounting(Mutex::new(accounting)),
+            on_hit: AtomicU8::new(on_hit),
+            accounting,
             limits: Limits {
                 packets: AtomicUsize::new(config.cs_packets_max),
                 entries: AtomicUsize::new(config.cs_entries_max),
@@ -211,6 +215,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
         self.index.prepare(packets, entries)?;
         self.accounting.0.lock().prepare(packets)
+    }
+
+    pub(crate) fn is_growth_due(&self) -> bool {
+        self.limits.packets.load(Relaxed) > 0 && self.index.is_growth_due()
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -373,6 +381,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
     /// offered to the tier of `out`.
+    #[inline]
     pub(crate) fn insert<O: Output<B>>(&self, arriving: Arriving<'_, B>, reserve: &Reserve, out: &mut O) {
         let Arriving { packet, view, key, digest, fresh_until_ns, from_tier } = arriving;
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {

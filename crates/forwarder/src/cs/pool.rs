@@ -74,6 +74,11 @@ impl<T: Pooled> Nodes<T> {
         self.places.fill(places, T::default)
     }
 
+    /// Whether the next items are to be made.
+    pub(super) fn is_behind(&self) -> bool {
+        self.places.is_behind(self.made() as usize)
+    }
+
     /// Makes the next items; see [`Pool::fill_ahead`].
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         self.places.fill_ahead(self.made() as usize, T::default)

@@ -8,6 +8,7 @@ use super::*;
 use crate::hash::NameHasher;
 use crate::hash::NameHashes;
 use crate::prefix_table::with_key;
+use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
@@ -48,7 +49,8 @@ impl Bench {
     }
 
     fn remove_face(&self, slot: u32, count: usize) -> bool {
-        self.fib.remove_face((&self.hasher, &mut NameHashes::new()), face(slot), count, |_| {})
+        let scratch = (&mut NameHashes::new(), &mut [0; PACKET_OCTETS_MAX]);
+        self.fib.remove_face(&self.hasher, scratch, face(slot), count, |_| {})
     }
 }
 

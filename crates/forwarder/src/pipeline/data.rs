@@ -6,7 +6,7 @@ use core::cell::Cell;
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
-use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
+use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, LpHeaders, PitToken};
 
 use super::hooks::Told;
 use super::{DataOut, is_localhost};
@@ -22,7 +22,8 @@ use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end.
+    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. The entries
+    /// that it satisfies have a frame of the stack to themselves.
     #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
         &self,
@@ -33,16 +34,30 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InData);
+        let mut satisfied = Satisfied::new();
+        self.satisfy(context, ingress, received.packet, &received.headers, hashes, &mut satisfied, out)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    fn satisfy<O: Output<B>>(
+        &self,
+        context: &BatchContext<'_, R>,
+        ingress: &FaceHold<'_>,
+        packet: B,
+        headers: &LpHeaders,
+        hashes: &NameHashes,
+        satisfied: &mut Satisfied<B>,
+        out: &mut O,
+    ) -> Result<(), DropReason> {
         let now_ns = context.now_ns;
-        let Received { packet, headers } = received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         // Scope control: what a non-local face sends for /localhost is dropped.
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
         let mut digest = None;
-        let mut satisfied = Satisfied::new();
-        let mut more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
+        let mut more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
         // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
         // a face that was not asked: else whoever guesses a name could answer, and be cached, in
         // the place of who was asked.
@@ -58,9 +73,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            let key = Key::new(view.name, hashes);
-            let arriving = Arriving::new(&packet, &view, key, digest, now_ns);
-            self.cs.insert(arriving, context.reserve, out);
+            self.cache(context, (&packet, &view), hashes, digest, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         let told = Cell::new(Told { data, answers_discovery: false });
@@ -70,18 +83,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             // A route is learned before anybody gets the Data: who has it may ask along that route
             // at once.
             let tell = |entry: &PitEntry<B>, out: &mut O| {
-                let is_answer = self.after_data(entry, ingress, &headers, hashes, now_ns, &told);
-                match is_answer.then(|| ingress.is_local()) {
-                    Some(true) => out.offered(ingress.id(), view.name, &packet),
-                    Some(false) => {
-                        let is_of_others = self.answered_last(ingress, entry, now_ns);
-                        let (face, data, wire) = (ingress.id(), view.name, view.wire);
-                        out.learned(Learned { face, data, wire, is_of_others });
-                    }
-                    None => {}
+                if self.after_data(entry, ingress, headers, hashes, now_ns, &told) {
+                    self.teach(entry, ingress, &packet, &view, now_ns, out);
                 }
             };
-            self.answer(context, &satisfied, ingress, out, tell, |downstream, out| {
+            self.answer(context, satisfied, ingress, out, tell, |downstream, out| {
                 if let Some((face, token)) = last.replace(downstream) {
                     self.send_data(&face, token, packet.clone(), told.get().data, out);
                 }
@@ -93,7 +99,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 break;
             }
             satisfied.clear();
-            more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
+            more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, told.get().data, out);
@@ -101,10 +107,46 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(())
     }
 
+    /// Takes a Data into the content store.
+    #[inline(never)]
+    fn cache<O: Output<B>>(
+        &self,
+        context: &BatchContext<'_, R>,
+        (packet, view): (&B, &DataView<'_>),
+        hashes: &NameHashes,
+        digest: Option<[u8; 32]>,
+        out: &mut O,
+    ) {
+        let key = Key::new(view.name, hashes);
+        self.cs.insert(Arriving::new(packet, view, key, digest, context.now_ns), context.reserve, out);
+    }
+
+    /// A discovery was answered.
+    #[cold]
+    #[inline(never)]
+    fn teach<O: Output<B>>(
+        &self,
+        entry: &PitEntry<B>,
+        ingress: &FaceHold<'_>,
+        packet: &B,
+        view: &DataView<'_>,
+        now_ns: u64,
+        out: &mut O,
+    ) {
+        if ingress.is_local() {
+            out.offered(ingress.id(), view.name, packet);
+        } else {
+            let is_of_others = self.answered_last(ingress, entry, now_ns);
+            let (face, data, wire) = (ingress.id(), view.name, view.wire);
+            out.learned(Learned { face, data, wire, is_of_others });
+        }
+    }
+
     /// Takes PIT entries that the Data satisfies, as many as are taken at once; returns true if
     /// there may be more. The name decides, the digest where one is requested, and that the
     /// Interest was sent to the face that the Data comes from; a PIT token plays no part. What a
     /// group was asked is answered through the group's face, by whichever of its members.
+    #[inline(never)]
     fn take_satisfied(
         &self,
         context: &BatchContext<'_, R>,

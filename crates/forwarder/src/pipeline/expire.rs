@@ -47,6 +47,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// calls nothing else runs. What a call takes grows with the budget alone.
     pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
         let budget = budget.max(1);
+        self.end_pending(now_ns, budget, out);
+        let pit = self.pit.next_deadline_ns();
+        let strategies = self.memory.run_timers(now_ns, budget, &|| self.next_random());
+        let (mut tables, mut pending) = (None, None);
+        if self.has_departed() {
+            tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
+            pending = self.sweep_pending(now_ns, budget);
+        }
+        let kept = self.pit.give_back(now_ns, budget);
+        let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
+        Expiry::of([pit, strategies, tables, pending, kept, announced], now_ns)
+    }
+
+    /// Ends up to `budget` pending Interests.
+    #[inline(never)]
+    fn end_pending<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) {
         let reserve = Reserve::new(0);
         for _ in 0..budget {
             match self.pit.take_expired(now_ns, &reserve) {
@@ -64,15 +80,5 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
         }
         self.settle(&reserve);
-        let pit = self.pit.next_deadline_ns();
-        let strategies = self.memory.run_timers(now_ns, budget, &|| self.next_random());
-        let (mut tables, mut pending) = (None, None);
-        if self.has_departed() {
-            tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
-            pending = self.sweep_pending(now_ns, budget);
-        }
-        let kept = self.pit.give_back(now_ns, budget);
-        let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
-        Expiry::of([pit, strategies, tables, pending, kept, announced], now_ns)
     }
 }

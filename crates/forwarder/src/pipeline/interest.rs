@@ -80,12 +80,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InInterests);
-        let Received { packet, headers } = received;
+        let headers = &received.headers;
         // Filled in place by the functions below: returned through three of them, its 300 octets
         // are copied each time, which is 70 instructions for an answer from the content store. It
         // is used when nothing borrows the packet any more, so that the last upstream gets the
         // packet itself.
-        let (mut packet, mut forwarding) = (packet, None);
+        let (mut packet, mut forwarding) = (received.packet, None);
         // Once more if it must differ: then with the copy, which need not.
         loop {
             let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
@@ -111,11 +111,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 continue;
             }
             let interest = InterestKey::new(&view, hashes);
-            self.process_interest(context, ingress, &packet, interest, &headers, &mut forwarding, out)?;
+            self.process_interest(context, ingress, &packet, interest, headers, &mut forwarding, out)?;
             break;
         }
         if let Some(forwarding) = forwarding {
-            self.forward(context, ingress, &forwarding, packet, &headers, out);
+            self.forward(context, ingress, &forwarding, packet, headers, out);
         }
         Ok(())
     }
@@ -225,6 +225,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3).
+    #[inline(never)]
     fn answer_from_cache(
         &self,
         context: &BatchContext<'_, R>,
@@ -245,6 +246,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The ContentStore Miss pipeline (guide 4.2.4): enters the Interest in the PIT and lets the
     /// strategy decide, which `forwarding` becomes.
+    #[inline(never)]
     fn insert_pending<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -467,6 +469,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
     /// and not one more user of it.
+    #[inline(never)]
     pub(super) fn forward(
         &self,
         context: &BatchContext<'_, R>,

@@ -99,7 +99,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         // Beside a batch it is rare enough for one lock.
         match context.hint.and_then(|hashes| hashes.try_borrow_mut().ok()) {
             Some(mut hashes) => self.nexthops_of_hint(interest, &mut hashes[0]),
-            None => self.nexthops_of_hint(interest, &mut self.hashes.lock()[0]),
+            None => self.nexthops_of_hint(interest, &mut self.scratch.lock().hashes[0]),
         }
     }
 

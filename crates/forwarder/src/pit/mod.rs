@@ -40,7 +40,7 @@ use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::wheel::TICK_SHIFT;
+use crate::wheel::{TICK_SHIFT, TIMER_OCTETS};
 use deadlines::{Deadlines, tick_of};
 use ids::{Ids, Link};
 use pending::PendingByFace;
@@ -191,6 +191,15 @@ pub(crate) enum Expired<B> {
     Nothing,
 }
 
+impl<B, R> Pit<B, R> {
+    /// Octets of a bucket with its lock.
+    pub(crate) const BUCKET_OCTETS: usize = size_of::<Bucket<R>>();
+
+    /// Octets of a pending Interest beside its packet: its place, its entry, its timer, a bucket.
+    pub(crate) const ENTRY_OCTETS: usize =
+        size_of::<Slot<B, R>>() + size_of::<Option<PitEntry<B>>>() + TIMER_OCTETS + Self::BUCKET_OCTETS;
+}
+
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
         let entries_max = config.pit_entries_max;
@@ -216,6 +225,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Makes the places of so many entries.
     pub(crate) fn prepare(&self, entries: usize) -> Result<(), ConfigError> {
         self.slots.fill(entries, Slot::new)
+    }
+
+    pub(crate) fn is_growth_due(&self) -> bool {
+        self.slots.is_behind(self.ids.end() as usize - 1)
     }
 
     /// Makes the next places; see [`Pool::fill_ahead`].

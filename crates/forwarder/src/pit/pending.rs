@@ -7,6 +7,7 @@ use lock_api::{Mutex, RawMutex};
 use super::PitFull;
 use crate::config::{Config, ConfigError};
 use crate::faces::{FaceKey, slots_max};
+use crate::ordered::NoMemory;
 use crate::pool::Pool;
 use crate::reserve::Reserve;
 use crate::shares::{ALL, Ceiling, Ceilings, Grants, Holder, HolderIndex, IDLE_MAX, ROUTER_INDEX, Share};
@@ -52,22 +53,23 @@ impl<R: RawMutex> PendingByFace<R> {
         Ok(PendingByFace {
             slots: Pool::new(slots)?,
             holders: Pool::new(slots + 1)?,
-            grants: Mutex::new(Grants::new(ceilings)),
+            grants: Mutex::new(Grants::new(ceilings, slots)?),
         })
     }
 
     /// Enters a face before its packets come; one that is not entered has no limits and is not
     /// counted.
-    pub(super) fn open(&self, face: FaceKey, who: Holder) {
-        let Some(slot) = self.slots.get_or_make(face.slot as usize, Pending::new) else { return };
+    pub(super) fn open(&self, face: FaceKey, who: Holder) -> Result<(), NoMemory> {
+        let slot = self.slots.get_or_make(face.slot as usize, Pending::new).ok_or(NoMemory)?;
         let mut grants = self.grants.lock();
-        let (share, closed) = grants.open(face, who);
+        let (share, closed) = grants.open(face, who)?;
         closed.into_iter().for_each(|closed| self.set_holder(closed));
         slot.granted.store(share.granted, Ordering::Relaxed);
         slot.holder.store(share.holder, Ordering::Relaxed);
         // Late packets of the slot's last user count no longer.
         slot.state.store(u64::from(face.generation) << 32, Ordering::Relaxed);
         self.set_holder(share);
+        Ok(())
     }
 
     /// Forgets a face that is gone, whose records are swept.
@@ -246,9 +248,9 @@ mod tests {
         let (old, new) = (FaceKey { slot: 3, generation: 1 }, FaceKey { slot: 3, generation: 2 });
         let add = |face| alone(&pending, |reserve| pending.add(face, reserve));
         let sub = |face| alone(&pending, |reserve| pending.sub(face, reserve));
-        pending.open(old, Holder::Face(old));
+        pending.open(old, Holder::Face(old)).unwrap();
         assert_eq!([add(old), add(old), add(old)], [Ok(()), Ok(()), Err(PitFull::Face)]);
-        pending.open(new, Holder::Face(new));
+        pending.open(new, Holder::Face(new)).unwrap();
         assert_eq!([add(new), add(new), add(new)], [Ok(()), Ok(()), Err(PitFull::Face)]);
         assert_eq!(add(old), Ok(()), "a late packet of a face that is gone");
         sub(old);
@@ -265,7 +267,7 @@ mod tests {
     fn a_batch_counts_for_all_its_packets_at_once_and_is_refused_at_the_limit_and_no_sooner() {
         let pending = pending(20, 100);
         let face = FaceKey { slot: 3, generation: 1 };
-        pending.open(face, Holder::Face(face));
+        pending.open(face, Holder::Face(face)).unwrap();
         let reserve = Reserve::new(8);
         assert_eq!(pending.add(face, &reserve), Ok(()));
         assert_eq!(pending.counted(face), 8);
@@ -284,9 +286,9 @@ mod tests {
         let pending = pending(60, 100);
         let face = |slot| FaceKey { slot, generation: 1 };
         let who = Holder::Given(crate::shares::HolderId(7));
-        pending.open(face(1), who);
-        pending.open(face(2), who);
-        pending.open(face(3), Holder::ROUTER);
+        pending.open(face(1), who).unwrap();
+        pending.open(face(2), who).unwrap();
+        pending.open(face(3), Holder::ROUTER).unwrap();
         let fill = |slot| {
             (0..200).find_map(|n| {
                 alone(&pending, |reserve| pending.add(face(slot), reserve)).err().map(|full| (n, full))

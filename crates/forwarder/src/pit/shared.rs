@@ -5,6 +5,7 @@ use lock_api::RawMutex;
 use super::{EntryKey, Pit, PitEntry};
 use crate::faces::FaceKey;
 use crate::hash::mix;
+use crate::ordered::NoMemory;
 use crate::reserve::Reserve;
 use crate::shares::{Holder, pays};
 use crate::slab::Id;
@@ -24,8 +25,8 @@ const DOWNSTREAMS_CONSIDERED_MAX: usize = 4;
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Enters a face whose Interests `who` pays for, before any of them comes.
-    pub(crate) fn open(&self, face: FaceKey, who: Holder) {
-        self.by_face.open(face, who);
+    pub(crate) fn open(&self, face: FaceKey, who: Holder) -> Result<(), NoMemory> {
+        self.by_face.open(face, who)
     }
 
     /// Forgets a face whose records were swept.
@@ -85,13 +86,14 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Takes the downstreams that are gone out of the entries of `count` places from `from`, and
     /// calls `left` with each entry that has none then, until that returns false. Returns where to
     /// go on.
+    #[inline(never)]
     pub(crate) fn sweep(
         &self,
         from: Id,
         count: Id,
         is_gone: impl Fn(FaceKey) -> bool,
         reserve: &Reserve,
-        mut left: impl FnMut(PitEntry<B>) -> bool,
+        mut left: impl FnMut(&mut PitEntry<B>) -> bool,
     ) -> Option<Id> {
         let until = from.saturating_add(count).min(self.ids.end());
         for id in from.max(1)..until {
@@ -106,8 +108,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             let is_left = before > 0 && entry.in_records.is_empty();
             drop(state);
             if is_left
-                && let Some(entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve)
-                && !left(entry)
+                && let Some(mut entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve)
+                && !left(&mut entry)
             {
                 return Some(id + 1).filter(|next| *next < self.ids.end());
             }

@@ -60,7 +60,7 @@ fn record(slot: u32, expires_at_ns: u64) -> InRecord {
 /// A table with the faces of slots 0 to 9.
 fn pit(config: &Config) -> Table {
     let pit = Pit::new(config).unwrap();
-    (0..10).for_each(|slot| pit.open(face(slot), Holder::Face(face(slot))));
+    (0..10).for_each(|slot| pit.open(face(slot), Holder::Face(face(slot))).unwrap());
     pit
 }
 

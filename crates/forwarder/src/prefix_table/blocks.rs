@@ -2,11 +2,19 @@
 //! written. What was read counts only if the version lock says afterwards that nothing changed.
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use alloc::vec::Vec;
 
 use crate::config::ConfigError;
 use crate::pool::Pool;
-use crate::slab::Id;
+use crate::slab::{Id, NONE};
+
+/// Why there is no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoBlock {
+    /// As many as there may be are in use.
+    Full,
+    /// There is no memory for one.
+    NoMemory,
+}
 
 /// Words of a block.
 pub(super) const WORDS: usize = 8;
@@ -64,19 +72,26 @@ impl Blocks {
         self.pool.fill_range(self.last.load(Relaxed) as usize, blocks, Block::default)
     }
 
-    /// A block that nobody uses, with any content; `None` at the limit or without memory. Only one
-    /// thread takes.
-    pub(super) fn take(&self, free: &mut Free) -> Option<(Id, &Block)> {
-        if let Some(id) = free.0.pop() {
-            return self.get(id).map(|block| (id, block));
+    /// A block that nobody uses, with any content. Only one thread takes.
+    pub(super) fn take(&self, free: &mut Free) -> Result<(Id, &Block), NoBlock> {
+        if let Some(block) = self.get(free.0) {
+            let id = core::mem::replace(&mut free.0, block.word(NEXT_FREE) as Id);
+            return Ok((id, block));
         }
         let last = self.last.load(Relaxed);
         if last as usize >= self.places {
-            return None;
+            return Err(NoBlock::Full);
         }
-        let block = self.pool.get_or_make(last as usize, Block::default)?;
+        let block = self.pool.get_or_make(last as usize, Block::default).ok_or(NoBlock::NoMemory)?;
         self.last.store(last + 1, Relaxed);
-        Some((last + 1, block))
+        Ok((last + 1, block))
+    }
+
+    /// Gives back a block, of which all words but one stay as they are.
+    pub(super) fn put(&self, id: Id, free: &mut Free) {
+        if let Some(block) = self.get(id) {
+            block.set(NEXT_FREE, u64::from(core::mem::replace(&mut free.0, id)));
+        }
     }
 
     /// Gives back the block that was taken last and had not been used before.
@@ -85,12 +100,16 @@ impl Blocks {
     }
 }
 
-/// Ids of blocks that were used and are not.
-#[derive(Debug, Default)]
-pub(super) struct Free(Vec<Id>);
+/// The word by which blocks that nobody uses hang on one another. It is not the one by which
+/// readers tell that a block is vacant.
+const NEXT_FREE: usize = 1;
 
-impl Free {
-    pub(super) fn put(&mut self, id: Id) {
-        self.0.push(id);
+/// The first block that was used and is not.
+#[derive(Debug)]
+pub(super) struct Free(Id);
+
+impl Default for Free {
+    fn default() -> Self {
+        Free(NONE)
     }
 }

@@ -9,9 +9,7 @@
 //! | 6 | octets | octets | how many pairs |
 //! | 7 | octets | next block | next block |
 
-use alloc::vec::Vec;
-
-use super::blocks::{Block, Blocks, Free};
+use super::blocks::{Block, Blocks, Free, NoBlock, WORDS};
 use crate::slab::{Id, NONE};
 
 /// What an entry's value is made of.
@@ -91,45 +89,62 @@ fn has_rest(mut id: Id, name: &[u8], more: &Blocks) -> bool {
     true
 }
 
-/// The name of the entry in `block`; `None` if the block is vacant.
-pub(super) fn name(block: &Block, more: &Blocks) -> Option<Vec<u8>> {
+/// Copies the name of the entry in `block` to `octets`, which have room for any; how long it is, or
+/// `None` if the block is vacant.
+pub(super) fn copy_name(block: &Block, more: &Blocks, octets: &mut [u8]) -> Option<usize> {
     let len = length(block);
     if len == VACANT as usize {
         return None;
     }
-    let mut name: Vec<u8> = block.word(HEAD).to_le_bytes()[6..].to_vec();
-    name.extend((OCTETS..=NEXT).flat_map(|i| block.word(i).to_le_bytes()));
+    let name = octets.get_mut(..len)?;
+    let (own, rest) = name.split_at_mut(len.min(OWN_OCTETS));
+    let (beside, own) = own.split_at_mut(own.len().min(BESIDE_LENGTH));
+    beside.copy_from_slice(&block.word(HEAD).to_le_bytes()[6..][..beside.len()]);
+    copy_words(block, OCTETS, own);
     let mut id = next(block);
-    while name.len() < len {
+    for part in rest.chunks_mut(MORE_OCTETS) {
         let block = more.get(id)?;
-        name.extend((0..NEXT).flat_map(|i| block.word(i).to_le_bytes()));
+        copy_words(block, 0, part);
         id = block.word(NEXT) as Id;
     }
-    name.truncate(len);
-    Some(name)
+    Some(len)
 }
 
-/// Makes `block` an entry with this name and one pair; returns false without memory for it.
-pub(super) fn write(block: &Block, name: &[u8], pair: Pair, more: &Blocks, free: &mut Free) -> bool {
-    let Some(blocks) = take(name_blocks(name.len()), more, free) else { return false };
-    block.set(HEAD, head(name) | first(&blocks));
+/// Copies what `octets` have room for, from a word on.
+fn copy_words(block: &Block, from: usize, octets: &mut [u8]) {
+    for (i, part) in (from..WORDS).zip(octets.chunks_mut(8)) {
+        part.copy_from_slice(&block.word(i).to_le_bytes()[..part.len()]);
+    }
+}
+
+/// Makes `block` an entry with this name and one pair.
+pub(super) fn write(
+    block: &Block,
+    name: &[u8],
+    pair: Pair,
+    more: &Blocks,
+    free: &mut Free,
+) -> Result<(), NoBlock> {
+    let first = take_chain(name_blocks(name.len()), more, free)?;
+    block.set(HEAD, head(name) | u64::from(first));
     block.set(1, pair.0);
     block.set(2, pair.1);
     let own = &name[..name.len().min(OWN_OCTETS)];
     for (i, at) in (OCTETS..=NEXT).zip((BESIDE_LENGTH..).step_by(8)) {
         block.set(i, number(own, at));
     }
-    for (i, (_, block)) in blocks.iter().enumerate() {
-        let start = OWN_OCTETS + i * MORE_OCTETS;
+    let mut id = first;
+    for start in (OWN_OCTETS..name.len()).step_by(MORE_OCTETS) {
+        let Some(block) = more.get(id) else { break };
         (0..NEXT).for_each(|word| block.set(word, number(name, start + word * 8)));
-        block.set(NEXT, first(&blocks[i + 1..]));
+        id = block.word(NEXT) as Id;
     }
-    true
+    Ok(())
 }
 
 /// Gives back what hangs on an entry, and marks it vacant.
 pub(super) fn clear(block: &Block, more: &Blocks, free: &mut Free) {
-    chain(next(block), more).into_iter().for_each(|(id, _)| free.put(id));
+    put_chain(next(block), more, free);
     clear_unwritten(block);
 }
 
@@ -138,61 +153,90 @@ pub(super) fn clear_unwritten(block: &Block) {
     block.set(HEAD, VACANT << 32);
 }
 
-/// Replaces the value of an entry, which has at least one pair; returns false without memory for
-/// it, which fewer pairs than before never need.
-pub(super) fn set_pairs(block: &Block, pairs: &[Pair], more: &Blocks, free: &mut Free) -> bool {
-    let Some((own, rest)) = pairs.split_first() else { return false };
-    let of_name = name_blocks(length(block));
-    let needed = of_name + rest.len().div_ceil(MORE_PAIRS);
-    let mut blocks = chain(next(block), more);
-    match take(needed.saturating_sub(blocks.len()), more, free) {
-        Some(taken) => blocks.extend(taken),
-        None => return false,
-    }
-    blocks.drain(needed..).for_each(|(id, _)| free.put(id));
-    for ((_, block), pairs) in blocks[of_name..].iter().zip(rest.chunks(MORE_PAIRS)) {
-        for (at, pair) in pairs.iter().enumerate() {
-            block.set(2 * at, pair.0);
-            block.set(2 * at + 1, pair.1);
+/// Replaces the value of an entry by `count` pairs, at least one. Fewer pairs than before need no
+/// memory; these may be read from the entry itself, as long as none is written before it was read.
+pub(super) fn set_pairs(
+    block: &Block,
+    count: usize,
+    mut pairs: impl Iterator<Item = Pair>,
+    more: &Blocks,
+    free: &mut Free,
+) -> Result<(), NoBlock> {
+    let (of_name, rest) = (name_blocks(length(block)), count.saturating_sub(1));
+    let needed = of_name + rest.div_ceil(MORE_PAIRS);
+    // All that may be refused comes first.
+    let (has, last) = end_of(next(block), more);
+    let added = take_chain(needed.saturating_sub(has), more, free)?;
+    if added != NONE {
+        match last {
+            Some(last) => last.set(NEXT, u64::from(added)),
+            None => set_next(block, added),
         }
-        block.set(PAIRS_COUNT, pairs.len() as u64);
     }
-    for (i, (_, block)) in blocks.iter().enumerate() {
-        block.set(NEXT, first(&blocks[i + 1..]));
+    if let Some((first, second)) = pairs.next() {
+        block.set(1, first);
+        block.set(2, second);
     }
-    block.set(1, own.0);
-    block.set(2, own.1);
-    block.set(HEAD, block.word(HEAD) & !0xffff_ffff | first(&blocks));
-    true
+    let (mut last, mut id) = (None, next(block));
+    for nth in 0..needed {
+        let Some(block) = more.get(id) else { break };
+        let written = (nth >= of_name).then(|| {
+            let places = rest - (nth - of_name) * MORE_PAIRS;
+            let mut written = 0;
+            for (at, pair) in pairs.by_ref().take(places.min(MORE_PAIRS)).enumerate() {
+                block.set(2 * at, pair.0);
+                block.set(2 * at + 1, pair.1);
+                written += 1;
+            }
+            written
+        });
+        written.into_iter().for_each(|written| block.set(PAIRS_COUNT, written));
+        (last, id) = (Some(block), block.word(NEXT) as Id);
+    }
+    match last {
+        Some(last) => last.set(NEXT, u64::from(NONE)),
+        None => set_next(block, NONE),
+    }
+    put_chain(id, more, free);
+    Ok(())
 }
 
-fn first(blocks: &[(Id, &Block)]) -> u64 {
-    blocks.first().map_or(0, |(id, _)| u64::from(*id))
+fn set_next(block: &Block, id: Id) {
+    block.set(HEAD, block.word(HEAD) & !0xffff_ffff | u64::from(id));
 }
 
-/// So many blocks, or `None` if there is no memory for all of them.
-pub(super) fn take<'a>(count: usize, more: &'a Blocks, free: &mut Free) -> Option<Vec<(Id, &'a Block)>> {
-    let mut blocks = Vec::new();
-    while blocks.len() < count {
+/// So many blocks that hang on one another: the first of them, or why there are not all of them.
+fn take_chain(count: usize, more: &Blocks, free: &mut Free) -> Result<Id, NoBlock> {
+    let mut first = NONE;
+    for _ in 0..count {
         match more.take(free) {
-            Some(block) => blocks.push(block),
-            None => {
-                blocks.iter().for_each(|(id, _)| free.put(*id));
-                return None;
+            Ok((id, block)) => block.set(NEXT, u64::from(core::mem::replace(&mut first, id))),
+            Err(none) => {
+                put_chain(first, more, free);
+                return Err(none);
             }
         }
     }
-    Some(blocks)
+    Ok(first)
 }
 
-/// The blocks that hang on one another from `id` on.
-pub(super) fn chain(mut id: Id, more: &Blocks) -> Vec<(Id, &Block)> {
-    let mut blocks = Vec::new();
+/// Gives back the blocks that hang on one another from `id` on.
+pub(super) fn put_chain(mut id: Id, more: &Blocks, free: &mut Free) {
     while let Some(block) = more.get(id) {
-        blocks.push((id, block));
+        let next = block.word(NEXT) as Id;
+        more.put(id, free);
+        id = next;
+    }
+}
+
+/// How many blocks hang on one another from `id` on, and the last of them.
+fn end_of(mut id: Id, more: &Blocks) -> (usize, Option<&Block>) {
+    let (mut count, mut last) = (0, None);
+    while let Some(block) = more.get(id) {
+        (count, last) = (count + 1, Some(block));
         id = block.word(NEXT) as Id;
     }
-    blocks
+    (count, last)
 }
 
 /// The pairs of an entry's value. Ends whatever it reads while a writer is at work.

@@ -6,10 +6,9 @@
 //! seven more when these are full. There are so many buckets that few are.
 
 use crate::sync::plain::{AtomicU32, Ordering::Relaxed};
-use alloc::vec::Vec;
 
-use super::blocks::{Block, Blocks, Free, WORDS};
-use super::entry::{chain, take};
+use super::blocks::{Block, Blocks, Free, NoBlock, WORDS};
+use super::entry::put_chain;
 use crate::config::ConfigError;
 use crate::slab::{Id, NONE};
 
@@ -61,23 +60,21 @@ impl Index {
         bucket.word(LINK) as Id
     }
 
-    /// Enters `id`; returns false without memory for it.
-    pub(super) fn insert(&self, hash: u64, id: Id, more: &Blocks, free: &mut Free) -> bool {
-        if self.count.load(Relaxed) == 0 && !self.add_bucket(more, free) {
-            return false;
+    /// Enters `id`.
+    pub(super) fn insert(&self, hash: u64, id: Id, more: &Blocks, free: &mut Free) -> Result<(), NoBlock> {
+        if self.count.load(Relaxed) == 0 {
+            self.add_bucket(more, free)?;
         }
-        let Some(bucket) = self.bucket(hash) else { return false };
-        let mut slots = collect(bucket, more);
-        slots.push(slot(hash, id));
-        fill(bucket, &slots, more, free)
+        match self.bucket(hash) {
+            Some(bucket) => append(bucket, slot(hash, id), more, free),
+            None => Err(NoBlock::NoMemory),
+        }
     }
 
     pub(super) fn remove(&self, hash: u64, id: Id, more: &Blocks, free: &mut Free) {
-        let Some(bucket) = self.bucket(hash) else { return };
-        let mut slots = collect(bucket, more);
-        slots.retain(|known| *known != slot(hash, id));
-        // Fewer slots need no more blocks.
-        fill(bucket, &slots, more, free);
+        if let Some(bucket) = self.bucket(hash) {
+            retain(bucket, |known| known != slot(hash, id), more, free);
+        }
     }
 
     /// Returns true if `entries` are enough for one bucket more.
@@ -85,30 +82,29 @@ impl Index {
         entries > LOAD * self.count.load(Relaxed) as usize
     }
 
-    /// Adds a bucket and moves into it what belongs there; returns false without memory for it.
-    pub(super) fn add_bucket(&self, more: &Blocks, free: &mut Free) -> bool {
+    /// Adds a bucket and moves into it what belongs there. If it is refused, nothing has changed.
+    pub(super) fn add_bucket(&self, more: &Blocks, free: &mut Free) -> Result<(), NoBlock> {
         let count = self.count.load(Relaxed);
         // Buckets are never removed, so the new one is the next of the pool.
-        let Some((_, new)) = self.buckets.take(&mut Free::default()) else { return false };
+        let (_, new) = self.buckets.take(&mut Free::default())?;
         (0..WORDS).for_each(|i| new.set(i, 0));
-        self.count.store(count + 1, Relaxed);
         let from = number(u64::from(count), count);
-        let Some(old) = self.buckets.get(from + 1).filter(|_| count > 0) else { return true };
-        let moves = |slot: &u64| number(slot >> 32, count + 1) == count;
-        let (gone, kept): (Vec<u64>, Vec<u64>) = collect(old, more).iter().partition(|slot| moves(slot));
-        // The old bucket gives back its blocks first, so that those there are suffice unless both
-        // need more.
-        fill(old, &kept, more, free);
-        if fill(new, &gone, more, free) {
-            return true;
+        let old = self.buckets.get(from + 1).filter(|_| count > 0);
+        let moves = |slot: u64| number(slot >> 32, count + 1) == count;
+        if let Some(old) = old {
+            // What may be refused comes first: until then the old bucket has all.
+            let moved = slots(old, more).filter(|slot| moves(*slot));
+            for moved in moved {
+                if let Err(none) = append(new, moved, more, free) {
+                    put_chain(Self::link(new), more, free);
+                    self.buckets.untake();
+                    return Err(none);
+                }
+            }
+            retain(old, |slot| !moves(slot), more, free);
         }
-        // There is no memory to split these two: the old bucket takes all back and the new one is
-        // given up.
-        self.count.store(count, Relaxed);
-        self.buckets.untake();
-        let all: Vec<u64> = kept.into_iter().chain(gone).collect();
-        fill(old, &all, more, free);
-        false
+        self.count.store(count + 1, Relaxed);
+        Ok(())
     }
 }
 
@@ -123,34 +119,46 @@ fn number(hash: u64, count: u32) -> u32 {
     if number < count { number } else { number & mask >> 1 }
 }
 
-/// All slots of a bucket that are in use.
-fn collect(bucket: &Block, more: &Blocks) -> Vec<u64> {
-    let mut slots = Vec::new();
-    let mut at = Some(bucket);
-    while let Some(block) = at {
-        slots.extend(block.words()[..SLOTS].iter().copied().filter(|slot| *slot as Id != NONE));
-        at = more.get(Index::link(block));
-    }
-    slots
+/// All slots of a bucket that are in use, which are the first ones.
+fn slots<'a>(bucket: &'a Block, more: &'a Blocks) -> impl Iterator<Item = u64> + use<'a> {
+    let blocks = core::iter::successors(Some(bucket), |block| more.get(Index::link(block)));
+    let words = blocks.flat_map(|block| (0..SLOTS).map(|i| block.word(i)));
+    words.take_while(|slot| *slot as Id != NONE)
 }
 
-/// Makes `slots` what a bucket has, with as many further blocks as that takes; changes nothing and
-/// returns false if there is no memory for them.
-fn fill(bucket: &Block, slots: &[u64], more: &Blocks, free: &mut Free) -> bool {
-    let mut blocks = chain(Index::link(bucket), more);
-    let needed = slots.len().div_ceil(SLOTS).saturating_sub(1);
-    match take(needed.saturating_sub(blocks.len()), more, free) {
-        Some(taken) => blocks.extend(taken),
-        None => return false,
+/// Adds a slot to a bucket, and a further block if those that it has are full.
+fn append<'a>(mut bucket: &'a Block, slot: u64, more: &'a Blocks, free: &mut Free) -> Result<(), NoBlock> {
+    loop {
+        if let Some(i) = (0..SLOTS).find(|i| bucket.word(*i) as Id == NONE) {
+            bucket.set(i, slot);
+            return Ok(());
+        }
+        let Some(next) = more.get(Index::link(bucket)) else { break };
+        bucket = next;
     }
-    blocks.drain(needed..).for_each(|(id, _)| free.put(id));
-    let mut slots = slots.iter().copied();
-    let all = core::iter::once(bucket).chain(blocks.iter().map(|(_, block)| *block));
-    for (i, block) in all.enumerate() {
-        (0..SLOTS).for_each(|slot| block.set(slot, slots.next().unwrap_or(0)));
-        block.set(LINK, blocks.get(i).map_or(0, |(id, _)| u64::from(*id)));
+    let (id, block) = more.take(free)?;
+    block.set(0, slot);
+    (1..WORDS).for_each(|i| block.set(i, 0));
+    bucket.set(LINK, u64::from(id));
+    Ok(())
+}
+
+/// Keeps those slots of a bucket for which `keep` returns true, in their order, and gives back the
+/// blocks that are then empty.
+fn retain(bucket: &Block, keep: impl Fn(u64) -> bool, more: &Blocks, free: &mut Free) {
+    let mut kept = slots(bucket, more).filter(|slot| keep(*slot)).peekable();
+    let mut block = bucket;
+    loop {
+        // What is written here has been read before: no more are kept than were there.
+        (0..SLOTS).for_each(|i| block.set(i, kept.next().unwrap_or(0)));
+        let link = Index::link(block);
+        if kept.peek().is_none() {
+            block.set(LINK, 0);
+            return put_chain(link, more, free);
+        }
+        let Some(next) = more.get(link) else { return };
+        block = next;
     }
-    true
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 
 use crate::sync::plain::{AtomicU64, Ordering::Relaxed};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 
 use namely_wire::COMPONENTS_MAX;
 
 use crate::config::ConfigError;
 use crate::hash::NameHashes;
+use crate::ordered::Ordered;
 use crate::pool::boxed;
 use crate::prefetch::prefetch;
 
@@ -26,7 +26,7 @@ pub(super) struct Lengths {
 }
 
 /// How many entries stand behind each bit: the writer's.
-pub(super) type Counts = BTreeMap<(u32, u8), u32>;
+pub(super) type Counts = Ordered<(u32, u8), u32>;
 
 /// Lengths still to probe, longest first.
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +60,16 @@ impl Lengths {
         }
     }
 
+    /// There is room for one count more.
     pub(super) fn add(&self, hashes: &NameHashes, n: usize, counts: &mut Counts) {
         if n == 0 {
             return self.root.store(1, Relaxed);
         }
         let place = self.place(hashes);
-        *counts.entry((place as u32, n as u8)).or_insert(0) += 1;
+        let key = (place as u32, n as u8);
+        let count = counts.get(&key).copied().unwrap_or(0);
+        // Cannot fail, as the caller has made room.
+        let _ = counts.insert(key, count + 1);
         self.set(place, n, true);
     }
 

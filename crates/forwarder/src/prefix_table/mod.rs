@@ -23,10 +23,13 @@ mod tests;
 mod version;
 
 use crate::sync::plain::{AtomicUsize, Ordering::Relaxed};
+#[cfg(test)]
 use alloc::vec::Vec;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::{Name, NameRef};
+#[cfg(test)]
+use namely_wire::Name;
+use namely_wire::{NameRef, PACKET_OCTETS_MAX};
 
 use crate::config::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
@@ -37,6 +40,7 @@ use index::Index;
 use lengths::{Counts, Lengths};
 use version::Version;
 
+pub(crate) use blocks::NoBlock;
 pub(crate) use entry::{Pair, Pairs};
 
 /// A name with its prefix hashes: what every lookup takes.
@@ -82,6 +86,9 @@ pub(crate) struct Writer {
     free_more: Free,
     counts: Counts,
 }
+
+/// Room for the octets of a name that is read from a table.
+pub(crate) type NameOctets = [u8; PACKET_OCTETS_MAX];
 
 /// What a lookup cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -241,45 +248,77 @@ impl PrefixTable {
     }
 
     /// The value of an entry.
-    pub(crate) fn pairs(&self, _writer: &Writer, id: Id) -> Vec<Pair> {
-        self.entries.get(id).map(|entry| Pairs::new(entry, &self.more).collect()).unwrap_or_default()
+    pub(crate) fn pairs(&self, _writer: &Writer, id: Id) -> impl Iterator<Item = Pair> + use<'_> {
+        self.entries.get(id).into_iter().flat_map(|entry| Pairs::new(entry, &self.more))
     }
 
-    /// Replaces the value of an entry by one or more pairs; returns false without room for them.
-    pub(crate) fn set_pairs(&self, writer: &mut Writer, id: Id, pairs: &[Pair]) -> bool {
-        let Some(entry) = self.entries.get(id) else { return false };
+    /// Replaces the value of an entry by `count` pairs, one or more.
+    pub(crate) fn set_pairs(
+        &self,
+        writer: &mut Writer,
+        id: Id,
+        count: usize,
+        pairs: impl Iterator<Item = Pair>,
+    ) -> Result<(), NoBlock> {
+        let Some(entry) = self.entries.get(id) else { return Ok(()) };
         let _writing = self.version.write();
-        entry::set_pairs(entry, pairs, &self.more, &mut writer.free_more)
+        entry::set_pairs(entry, count, pairs, &self.more, &mut writer.free_more)
     }
 
-    pub(crate) fn name(&self, _writer: &Writer, id: Id) -> Option<Name> {
-        let octets = self.entries.get(id).and_then(|entry| entry::name(entry, &self.more))?;
-        NameRef::parse_value(&octets).ok().map(Name::from)
+    /// Takes those pairs out of the value of an entry for which `keep` returns false; returns how
+    /// many stay. Those of an entry of which none would stay are left as they are.
+    pub(crate) fn retain_pairs(&self, writer: &mut Writer, id: Id, keep: impl Fn(Pair) -> bool) -> usize {
+        let Some(entry) = self.entries.get(id) else { return 0 };
+        let kept = || Pairs::new(entry, &self.more).filter(|pair| keep(*pair));
+        let count = kept().count();
+        if count > 0 {
+            let _writing = self.version.write();
+            // Fewer than before need no memory.
+            let _ = entry::set_pairs(entry, count, kept(), &self.more, &mut writer.free_more);
+        }
+        count
     }
 
-    /// Inserts a name of `n` components of `key` that is not in the table; `None` without room for
-    /// it.
-    pub(crate) fn insert(&self, writer: &mut Writer, key: Key<'_>, n: usize, pair: Pair) -> Option<Id> {
+    /// The name of an entry, whose octets are put into `octets`.
+    pub(crate) fn name<'a>(
+        &self,
+        _writer: &Writer,
+        id: Id,
+        octets: &'a mut NameOctets,
+    ) -> Option<NameRef<'a>> {
+        let len = entry::copy_name(self.entries.get(id)?, &self.more, octets)?;
+        NameRef::parse_value(&octets[..len]).ok()
+    }
+
+    /// Inserts a name of `n` components of `key` that is not in the table.
+    pub(crate) fn insert(
+        &self,
+        writer: &mut Writer,
+        key: Key<'_>,
+        n: usize,
+        pair: Pair,
+    ) -> Result<Id, NoBlock> {
         let Writer { free_entries, free_more, counts } = writer;
+        counts.reserve().map_err(|_| NoBlock::NoMemory)?;
         let (id, entry) = self.entries.take(free_entries)?;
         let _writing = self.version.write();
-        if !entry::write(entry, key.prefix(n), pair, &self.more, free_more) {
-            free_entries.put(id);
+        if let Err(none) = entry::write(entry, key.prefix(n), pair, &self.more, free_more) {
+            self.entries.put(id, free_entries);
             entry::clear_unwritten(entry);
-            return None;
+            return Err(none);
         }
-        if !self.index.insert(key.hashes.hash(n), id, &self.more, free_more) {
+        if let Err(none) = self.index.insert(key.hashes.hash(n), id, &self.more, free_more) {
             entry::clear(entry, &self.more, free_more);
-            free_entries.put(id);
-            return None;
+            self.entries.put(id, free_entries);
+            return Err(none);
         }
         self.lengths.add(key.hashes, n, counts);
         self.len.store(self.len() + 1, Relaxed);
         if self.index.is_to_grow(self.len()) {
             // Without memory for it, buckets get fuller than they should be: slower, not wrong.
-            self.index.add_bucket(&self.more, free_more);
+            let _ = self.index.add_bucket(&self.more, free_more);
         }
-        Some(id)
+        Ok(id)
     }
 
     /// Removes an entry whose name is the first `n` components of `key`.
@@ -288,23 +327,30 @@ impl PrefixTable {
         let _writing = self.version.write();
         self.index.remove(key.hashes.hash(n), id, &self.more, &mut writer.free_more);
         entry::clear(entry, &self.more, &mut writer.free_more);
-        writer.free_entries.put(id);
+        self.entries.put(id, &mut writer.free_entries);
         self.lengths.remove(key.hashes, n, &mut writer.counts);
         self.len.store(self.len() - 1, Relaxed);
     }
 
-    /// The names and values of the entries with ids from `from`, at most `count` places of the
-    /// table, and where to go on. Lets a long walk release its lock in between.
-    pub(crate) fn walk<'a>(
-        &'a self,
-        writer: &'a Writer,
-        from: Id,
-        count: Id,
-    ) -> (impl Iterator<Item = (Name, Vec<Pair>)> + use<'a>, Option<Id>) {
+    /// Shows the names and values of the entries with ids from `from` on, at most `count` places of
+    /// the table, until `show` returns false; where to go on, which is the place that it refused
+    /// then. Lets a long walk release its lock in between. Names are put into `octets`.
+    pub(crate) fn walk(
+        &self,
+        writer: &Writer,
+        (from, count): (Id, Id),
+        octets: &mut NameOctets,
+        mut show: impl FnMut(NameRef<'_>, Pairs<'_>) -> bool,
+    ) -> Option<Id> {
         let until = from.saturating_add(count).min(self.entries.end());
-        let entries = (from.max(1)..until)
-            .filter_map(move |id| self.name(writer, id).map(|name| (name, self.pairs(writer, id))));
-        (entries, (until < self.entries.end()).then_some(until))
+        for id in from.max(1)..until {
+            let Some(entry) = self.entries.get(id) else { continue };
+            let Some(name) = self.name(writer, id, octets) else { continue };
+            if !show(name, Pairs::new(entry, &self.more)) {
+                return Some(id);
+            }
+        }
+        (until < self.entries.end()).then_some(until)
     }
 
     /// What looking up `key` costs at most: when no prefix of it satisfies who asks.

@@ -36,14 +36,19 @@ fn all(table: &PrefixTable, control: &Control, key: Key<'_>) -> Vec<u64> {
     found
 }
 
+fn set(table: &PrefixTable, writer: &mut Writer, id: Id, pairs: &[Pair]) -> Result<(), NoBlock> {
+    table.set_pairs(writer, id, pairs.len(), pairs.iter().copied())
+}
+
 fn walked(table: &PrefixTable, control: &Control) -> BTreeMap<Name, Vec<Pair>> {
     let mut entries = BTreeMap::new();
     let mut from = Some(1);
     while let Some(start) = from {
         let writer = control.lock();
-        let (some, next) = table.walk(&writer, start, 3);
-        entries.extend(some);
-        from = next;
+        from = table.walk(&writer, (start, 3), &mut [0; PACKET_OCTETS_MAX], |name, pairs| {
+            entries.insert(name.into(), pairs.collect());
+            true
+        });
     }
     entries
 }
@@ -60,7 +65,7 @@ proptest! {
         let table = PrefixTable::new(200).unwrap();
         let mut model: BTreeMap<Name, Vec<Pair>> = BTreeMap::new();
         for (i, (what, name, count)) in steps.into_iter().enumerate() {
-            with_key(&hasher, name.as_name(), |key| {
+            let done: Result<(), TestCaseError> = with_key(&hasher, name.as_name(), |key| {
                 let (n, writer) = (key.hashes.len(), &mut *control.lock());
                 let found = table.find(writer, key, n);
                 assert_eq!(found.is_some(), model.contains_key(&name));
@@ -70,9 +75,18 @@ proptest! {
                         table.insert(writer, key, n, pairs[0]).unwrap();
                         model.insert(name.clone(), vec![pairs[0]]);
                     }
-                    (0 | 1, Some(id)) => {
-                        assert!(table.set_pairs(writer, id, &pairs));
+                    (0, Some(id)) => {
+                        set(&table, writer, id, &pairs).unwrap();
                         model.insert(name.clone(), pairs);
+                    }
+                    (1, Some(id)) => {
+                        let keep = |pair: Pair| pair.1 % 3 != i as u64 % 3;
+                        let kept = &mut model.get_mut(&name).unwrap();
+                        let after: Vec<Pair> = kept.iter().copied().filter(|pair| keep(*pair)).collect();
+                        prop_assert_eq!(table.retain_pairs(writer, id, keep), after.len());
+                        if !after.is_empty() {
+                            **kept = after;
+                        }
                     }
                     (_, Some(id)) => {
                         table.remove(writer, key, n, id);
@@ -80,7 +94,9 @@ proptest! {
                     }
                     _ => {}
                 }
+                Ok(())
             });
+            done?;
             prop_assert_eq!(table.len(), model.len());
         }
         for probe in probes {
@@ -104,11 +120,13 @@ fn memory_is_used_again() {
         let mut ids = Vec::new();
         for name in &names {
             let id = with_key(&hasher, name.as_name(), |key| table.insert(writer, key, 4, (1, 1))).unwrap();
-            assert!(table.set_pairs(writer, id, &[(2, 2); 10]));
+            set(&table, writer, id, &[(2, 2); 10]).unwrap();
             ids.push(id);
         }
         let full = name_of(&[1]);
-        with_key(&hasher, full.as_name(), |key| assert_eq!(table.insert(writer, key, 1, (1, 1)), None));
+        with_key(&hasher, full.as_name(), |key| {
+            assert_eq!(table.insert(writer, key, 1, (1, 1)), Err(NoBlock::Full))
+        });
         for (name, id) in names.iter().zip(ids) {
             with_key(&hasher, name.as_name(), |key| table.remove(writer, key, 4, id));
         }
@@ -128,12 +146,12 @@ fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
         with_key(&hasher, name.as_name(), |key| table.insert(writer, key, 1, (1, 1)))
     };
     // The pool has room for one chunk whatever it is asked for: its limit counts.
-    assert_eq!(insert(writer, 42 + 4 * 56), None);
+    assert_eq!(insert(writer, 42 + 4 * 56), Err(NoBlock::Full));
     let id = insert(writer, 42 + 4 * 56 - 4).expect("it fits just so");
-    assert!(!table.set_pairs(writer, id, &[(1, 1), (2, 2)]));
-    assert_eq!(table.pairs(writer, id), [(1, 1)]);
-    assert_eq!(insert(writer, 41), None);
-    assert!(insert(writer, 40).is_some());
+    assert_eq!(set(&table, writer, id, &[(1, 1), (2, 2)]), Err(NoBlock::Full));
+    assert!(table.pairs(writer, id).eq([(1, 1)]));
+    assert_eq!(insert(writer, 41), Err(NoBlock::Full));
+    assert!(insert(writer, 40).is_ok());
     assert_eq!(table.len(), 2);
 }
 
@@ -192,9 +210,9 @@ fn lengths_of_other_first_components_are_not_probed() {
     };
     let deep = |first: &str| (0..100).fold(Name::new().join_generic(first), |name, i| name.join_segment(i));
     for n in 1..=100 {
-        insert(&deep("long").as_name().prefix(n).to_name());
+        insert(&deep("long").as_name().prefix(n).to_name()).unwrap();
     }
-    insert(&Name::new().join_generic("short"));
+    insert(&Name::new().join_generic("short")).unwrap();
     let cost = |name: &Name| with_key(&hasher, name.as_name(), |key| table.cost(key).buckets);
     assert!((100..=103).contains(&cost(&deep("long"))), "a bucket for each length");
     assert!(cost(&deep("short")) <= 2);
@@ -210,7 +228,7 @@ fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
         with_key(&hasher, name.as_name(), |key| {
             let writer = &mut *control.lock();
             let id = table.insert(writer, key, 3, (i as u64, 0)).unwrap();
-            assert!(table.set_pairs(writer, id, &[(i as u64, 0); 5]));
+            set(&table, writer, id, &[(i as u64, 0); 5]).unwrap();
         });
     }
     let (done, barrier) = (AtomicBool::new(false), Barrier::new(4));
@@ -248,7 +266,9 @@ fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
                         let writer = &mut *control.lock();
                         match table.find(writer, key, key.hashes.len()) {
                             Some(id) => table.remove(writer, key, key.hashes.len(), id),
-                            None => drop(table.insert(writer, key, key.hashes.len(), (u64::MAX, u64::MAX))),
+                            None => {
+                                table.insert(writer, key, key.hashes.len(), (u64::MAX, u64::MAX)).unwrap();
+                            }
                         }
                     });
                     let at = (i % 64) as usize;
@@ -256,11 +276,8 @@ fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
                         let writer = &mut *control.lock();
                         let id = table.find(writer, key, 3).unwrap();
                         let version = i + 1;
-                        assert!(table.set_pairs(
-                            writer,
-                            id,
-                            &[(at as u64, version); 8][..1 + (version % 8) as usize]
-                        ));
+                        let pairs = &[(at as u64, version); 8][..1 + (version % 8) as usize];
+                        set(table, writer, id, pairs).unwrap();
                     });
                 }
                 done.store(true, Ordering::Relaxed);

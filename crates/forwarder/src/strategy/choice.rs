@@ -2,17 +2,17 @@
 //! chosen.
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::Name;
+use namely_wire::{Name, NameRef};
 
 use super::StrategyKind;
 use super::parameters::Parameters;
 use super::registry::{Named, STRATEGIES};
 use crate::config::ConfigError;
-use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
+use crate::prefix_table::{Key, NameOctets, NoBlock, Pairs, PrefixTable, Writer};
+use crate::slab::Id;
 
 /// Why a strategy choice was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,17 @@ pub enum StrategyError {
     TableFull,
     /// The choice for `/` can be changed but not removed.
     Root,
+    /// There is no memory for it.
+    NoMemory,
+}
+
+impl From<NoBlock> for StrategyError {
+    fn from(none: NoBlock) -> Self {
+        match none {
+            NoBlock::Full => StrategyError::TableFull,
+            NoBlock::NoMemory => StrategyError::NoMemory,
+        }
+    }
 }
 
 impl fmt::Display for StrategyError {
@@ -41,6 +52,7 @@ impl fmt::Display for StrategyError {
             StrategyError::TableFull => {
                 f.write_str("too many strategy choices: unset some or raise strategy_choices_max")
             }
+            StrategyError::NoMemory => f.write_str("there is no memory for it: try again later"),
             StrategyError::Root => f.write_str("the choice for / cannot be unset: set another strategy"),
         }
     }
@@ -101,13 +113,13 @@ impl<R: RawMutex> StrategyChoice<R> {
             return Ok(());
         }
         if let Some(id) = self.table.find(writer, prefix, n) {
-            self.table.set_pairs(writer, id, &[named.pair()]);
-            return Ok(());
+            return Ok(self.table.set_pairs(writer, id, 1, core::iter::once(named.pair()))?);
         }
         if self.table.len() + 1 >= self.choices_max {
             return Err(StrategyError::TableFull);
         }
-        self.table.insert(writer, prefix, n, named.pair()).map(drop).ok_or(StrategyError::TableFull)
+        self.table.insert(writer, prefix, n, named.pair())?;
+        Ok(())
     }
 
     /// Removes the choice of a prefix; returns true if there was one.
@@ -122,14 +134,25 @@ impl<R: RawMutex> StrategyChoice<R> {
         Ok(true)
     }
 
-    /// All choices, that of `/` first.
-    pub(crate) fn snapshot(&self) -> Vec<(Name, Named)> {
+    /// Makes the memory for `names` more names of so many octets each.
+    pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.table.make_room(names, octets)
+    }
+
+    /// Shows choices, that of `/` as the one at place 0; see [`PrefixTable::walk`].
+    pub(crate) fn walk(
+        &self,
+        (from, count): (Id, Id),
+        octets: &mut NameOctets,
+        mut show: impl FnMut(NameRef<'_>, Named) -> bool,
+    ) -> Option<Id> {
+        if from == 0 && !show(Name::new().as_name(), self.of_root()) {
+            return Some(0);
+        }
         let writer = self.control.lock();
-        let (own, _) = self.table.walk(&writer, 1, u32::MAX);
-        let own = own.map(|(name, pairs)| {
-            (name, pairs.first().copied().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
-        });
-        core::iter::once((Name::new(), self.of_root())).chain(own).collect()
+        self.table.walk(&writer, (from, count), octets, |name, mut pairs| {
+            show(name, pairs.next().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
+        })
     }
 
     fn of_root(&self) -> Named {

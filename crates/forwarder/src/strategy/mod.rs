@@ -39,7 +39,7 @@ pub(crate) use choice::StrategyChoice;
 pub use choice::StrategyError;
 pub(crate) use memory::{Hook, Memory, MemoryId, STRATEGY_FACES_MAX, STRATEGY_PREFIXES_MAX, StrategyMemory};
 pub(crate) use parameters::Parameters;
-pub use registry::DEFAULT_STRATEGY;
+pub use registry::{ChosenStrategy, DEFAULT_STRATEGY, StrategyName};
 pub(crate) use registry::{Named, StrategyKind};
 
 /// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.

@@ -4,9 +4,12 @@
 //! Only ASF has any. They lie beside the strategy's number in the table of choices, so that nothing
 //! is looked up for a strategy without them.
 
-use namely_wire::{Component, Name};
+use core::fmt::Write;
+
+use namely_wire::Component;
 
 use super::StrategyKind;
+use super::registry::StrategyName;
 
 /// Milliseconds from one probe of ASF to the next, unless it is said.
 const PROBING_MS: u32 = 60_000;
@@ -51,12 +54,16 @@ impl Parameters {
         Some(parameters)
     }
 
-    /// The name of a strategy with what was said.
-    pub(super) fn append_to(self, name: Name) -> Name {
-        [(PROBING_INTERVAL, self.probing_ms), (MAX_TIMEOUTS, self.timeouts_max)]
-            .into_iter()
-            .filter(|(_, value)| *value != 0)
-            .fold(name, |name, (key, value)| name.join_generic(alloc::format!("{key}~{value}")))
+    /// Appends what was said to the name of a strategy.
+    pub(super) fn append_to(self, name: &mut StrategyName) {
+        for (key, value) in [(PROBING_INTERVAL, self.probing_ms), (MAX_TIMEOUTS, self.timeouts_max)] {
+            if value != 0 {
+                // Cannot fail: there is room for both.
+                name.component(|name| {
+                    let _ = write!(name, "{key}~{value}");
+                });
+            }
+        }
     }
 
     /// As the second number of an entry in a table of names.

@@ -1,8 +1,10 @@
 //! The table of strategies: the one place that knows them all. A row makes a strategy known to
 //! management, to the configuration and to the pipelines.
 
+use core::fmt;
+
 use namely_wire::mgmt::STRATEGY_PREFIX;
-use namely_wire::{Name, NameRef};
+use namely_wire::{Name, NameRef, types};
 
 use super::memory::{Hook, Memory};
 use super::parameters::Parameters;
@@ -122,8 +124,7 @@ impl StrategyKind {
 
     /// The full name with its version.
     pub(crate) fn name(self) -> Name {
-        let (_, last, version) = STRATEGIES[self as usize];
-        prefix().join_generic(last).join_version(version)
+        ChosenStrategy(self.into()).name()
     }
 
     pub(super) fn from_pair((number, _): Pair) -> Self {
@@ -163,17 +164,17 @@ impl Named {
     /// The strategy that `name` names: in full or by its last component, and with the implemented
     /// version or without one; its parameters may follow.
     pub(crate) fn from_name(name: NameRef<'_>) -> Result<Self, StrategyError> {
-        let behind = |base: &Name| {
-            let n = base.as_name().len();
-            (name.prefix(n) == base.as_name()).then_some(n)
+        let is = |n: usize, word: &str| {
+            let component = name.component(n).filter(|component| component.typ == types::GENERIC_COMPONENT);
+            component.is_some_and(|component| component.value == word.as_bytes())
         };
-        let named = |(kind, last, version): &(StrategyKind, &str, u64)| {
-            let short = [prefix().join_generic(last), Name::new().join_generic(last)];
-            let known = short.map(|short| [short.join_version(*version), short]);
-            known.iter().flatten().find_map(behind).map(|n| (*kind, n))
-        };
-        let (kind, n) = STRATEGIES.iter().find_map(named).ok_or(StrategyError::Unknown)?;
-        if name.component(n).is_some_and(|next| next.version().is_some()) {
+        let is_full = STRATEGY_PREFIX.iter().enumerate().all(|(n, word)| is(n, word));
+        let at = if is_full { STRATEGY_PREFIX.len() } else { 0 };
+        let named = STRATEGIES.iter().find(|(_, last, _)| is(at, last));
+        let (kind, _, version) = *named.ok_or(StrategyError::Unknown)?;
+        let has = |n: usize| name.component(n).and_then(|component| component.version());
+        let n = at + if has(at + 1) == Some(version) { 2 } else { 1 };
+        if has(n).is_some() {
             return Err(StrategyError::Unknown);
         }
         let parameters = Parameters::parse(kind, name.components().skip(n));
@@ -182,7 +183,7 @@ impl Named {
 
     /// The full name with version and parameters.
     pub(crate) fn name(self) -> Name {
-        self.parameters.append_to(self.kind.name())
+        ChosenStrategy(self).name()
     }
 
     /// As the value of an entry in a table of names.
@@ -192,6 +193,73 @@ impl Named {
 
     pub(super) fn from_pair(pair: Pair) -> Self {
         Named { kind: StrategyKind::from_pair(pair), parameters: Parameters::from_number(pair.1) }
+    }
+}
+
+/// A strategy that was chosen for a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenStrategy(pub(crate) Named);
+
+impl ChosenStrategy {
+    /// Its full name, with version and parameters.
+    pub fn name(self) -> Name {
+        self.octets().as_name().into()
+    }
+
+    /// The same, without any memory.
+    pub fn octets(self) -> StrategyName {
+        let Named { kind, parameters } = self.0;
+        let (_, last, version) = STRATEGIES[kind as usize];
+        let mut name = StrategyName { octets: [0; STRATEGY_NAME_OCTETS_MAX], len: 0 };
+        STRATEGY_PREFIX
+            .iter()
+            .chain([&last])
+            .for_each(|word| name.component(|name| name.put(word.as_bytes())));
+        // VERSION's number is an octet: there are no later versions.
+        name.put(&[types::VERSION_COMPONENT as u8, 1, version as u8]);
+        parameters.append_to(&mut name);
+        name
+    }
+}
+
+/// Octets of the longest name of a strategy with its parameters.
+const STRATEGY_NAME_OCTETS_MAX: usize = 128;
+
+/// The name of a strategy.
+#[derive(Clone, Copy, Debug)]
+pub struct StrategyName {
+    octets: [u8; STRATEGY_NAME_OCTETS_MAX],
+    len: usize,
+}
+
+impl StrategyName {
+    /// As a name.
+    pub fn as_name(&self) -> NameRef<'_> {
+        NameRef::parse_value(&self.octets[..self.len]).unwrap_or_default()
+    }
+
+    fn put(&mut self, octets: &[u8]) {
+        let end = self.len + octets.len();
+        if let Some(place) = self.octets.get_mut(self.len..end) {
+            place.copy_from_slice(octets);
+            self.len = end;
+        }
+    }
+
+    /// Appends a generic component, whose value `put` appends.
+    pub(super) fn component(&mut self, put: impl FnOnce(&mut Self)) {
+        let at = self.len;
+        self.put(&[types::GENERIC_COMPONENT as u8, 0]);
+        put(self);
+        let octets = self.len.saturating_sub(at + 2);
+        self.octets.get_mut(at + 1).into_iter().for_each(|length| *length = octets as u8);
+    }
+}
+
+impl fmt::Write for StrategyName {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.put(text.as_bytes());
+        Ok(())
     }
 }
 
@@ -237,11 +305,6 @@ impl AnyMemory {
     pub(crate) fn fib_changed(&mut self, change: FibChange) {
         hook!(self, strategy, own => strategy.fib_changed(change, own));
     }
-}
-
-/// What every full name starts with.
-fn prefix() -> Name {
-    STRATEGY_PREFIX.iter().fold(Name::new(), |name, word| name.join_generic(word))
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn an_application_answers_what_it_was_asked_and_no_other_applications_names() {
     let bench = Bench::new();
     let (consumer, app, other) = (bench.remote(), bench.app(), bench.app());
     bench.route("/a", FaceId::LOCAL, 0);
-    assert_eq!(bench.fw.bpt_bind(app, &name("/a/b")), Ok(Bound::Routed));
+    assert_eq!(bench.fw.bpt_bind(app, name("/a/b").as_name()), Ok(Bound::Routed));
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b/1").build())), [app]);
     assert!(bench.receive(other, data("/a/b/1")).is_empty());
     assert!(bench.receive(consumer, data("/a/b/1")).is_empty(), "nor may who asks answer itself");

@@ -17,7 +17,10 @@ fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
     bench.route("/Alice", FaceId::LOCAL, 0);
     let apps: Vec<FaceId> = (0..1000).map(|_| bench.app()).collect();
     for (i, app) in apps.iter().enumerate() {
-        assert_eq!(bench.fw.bpt_bind(*app, &name("/Alice").join_segment(i as u64)), Ok(Bound::Routed));
+        assert_eq!(
+            bench.fw.bpt_bind(*app, name("/Alice").join_segment(i as u64).as_name()),
+            Ok(Bound::Routed)
+        );
     }
     assert_eq!(bench.fw.table_sizes().fib, 1);
     assert_eq!(bench.fw.bpt_snapshot().len(), 1000);
@@ -32,7 +35,7 @@ fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
 fn binding_leaves_the_fib_as_it_was() {
     let bench = Bench::new();
     let app = bench.app();
-    bench.fw.bpt_bind(app, &name("/a")).unwrap();
+    bench.fw.bpt_bind(app, name("/a").as_name()).unwrap();
     assert!(bench.fw.fib_snapshot().is_empty());
 }
 
@@ -41,7 +44,7 @@ fn binding_leaves_the_fib_as_it_was() {
 fn a_bind_without_a_route_succeeds_with_a_hint_and_gets_interests_once_there_is_one() {
     let bench = Bench::new();
     let (remote, app) = (bench.remote(), bench.app());
-    assert_eq!(bench.fw.bpt_bind(app, &name("/a/b")), Ok(Bound::NotRouted));
+    assert_eq!(bench.fw.bpt_bind(app, name("/a/b").as_name()), Ok(Bound::NotRouted));
     let sent = bench.receive(remote, interest("/a/b/1").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
     bench.route("/a", FaceId::LOCAL, 0);
@@ -64,7 +67,7 @@ fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
                 let (bench, barrier, name) = (bench.clone(), barrier.clone(), names[i].clone());
                 std::thread::spawn(move || {
                     barrier.wait();
-                    bench.fw.bpt_bind(faces[i], &name)
+                    bench.fw.bpt_bind(faces[i], name.as_name())
                 })
             })
             .collect();
@@ -78,9 +81,9 @@ fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
 fn only_upper_faces_that_exist_bind() {
     let bench = Bench::new();
     let remote = bench.remote();
-    assert_eq!(bench.fw.bpt_bind(remote, &name("/a")), Err(BindError::NotUpper));
-    assert_eq!(bench.fw.bpt_bind(FaceId(9999), &name("/a")), Err(BindError::NoFace));
-    assert_eq!(bench.fw.bpt_bind(FaceId::LOCAL, &name("/a")), Err(BindError::NoFace));
+    assert_eq!(bench.fw.bpt_bind(remote, name("/a").as_name()), Err(BindError::NotUpper));
+    assert_eq!(bench.fw.bpt_bind(FaceId(9999), name("/a").as_name()), Err(BindError::NoFace));
+    assert_eq!(bench.fw.bpt_bind(FaceId::LOCAL, name("/a").as_name()), Err(BindError::NoFace));
 }
 
 /// `IS-11`.
@@ -100,7 +103,7 @@ fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
     bench.route("/local", FaceId::LOCAL, 0);
     let expiring = Route { expiration_period_ms: Some(1), ..route_to(app) };
     bench.fw.rib_register(&name("/rib"), &expiring, bench.now_ns).unwrap();
-    bench.fw.bpt_bind(app, &name("/local/app")).unwrap();
+    bench.fw.bpt_bind(app, name("/local/app").as_name()).unwrap();
     assert_eq!(bench.fw.face_release(app), Ok(Released::Freed));
     assert_eq!(bench.fw.face_release(app), Err(FaceError::NotFound));
     let fib = bench.fw.fib_snapshot();
@@ -246,7 +249,7 @@ fn routes_to_faces_that_do_not_exist_are_refused() {
     assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(nowhere), bench.now_ns), Err(RibError::NoFace));
     assert!(!bench.fw.fib_remove_nexthop(name("/a").as_name(), nowhere));
     assert!(!bench.fw.rib_unregister(&name("/a"), nowhere, RouteOrigin::APP));
-    assert!(!bench.fw.bpt_unbind(nowhere, &name("/a")));
+    assert!(!bench.fw.bpt_unbind(nowhere, name("/a").as_name()));
     assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(FaceId::LOCAL), bench.now_ns), Ok(()));
     assert!(bench.fw.fib_remove_nexthop(name("/a").as_name(), FaceId::LOCAL));
 }
@@ -282,7 +285,7 @@ fn faces_are_opened_and_released_while_another_thread_forwards() {
                 let face = bench.app();
                 bench.fw.fib_add_nexthop(name("/x").as_name(), face, 0).unwrap();
                 bench.fw.rib_register(&name("/x/y"), &route_to(face), bench.now_ns).unwrap();
-                bench.fw.bpt_bind(face, &name("/b").join_segment(i)).unwrap();
+                bench.fw.bpt_bind(face, name("/b").join_segment(i).as_name()).unwrap();
                 bench.receive(face, interest(&format!("/x/{i}")).build());
                 bench.fw.face_release(face).unwrap();
             }
@@ -326,7 +329,7 @@ fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
                 };
                 let _ = bench.fw.fib_add_nexthop(names[0].as_name(), face, 0);
                 let _ = bench.fw.rib_register(&names[1], &route_to(face), bench.now_ns);
-                let _ = bench.fw.bpt_bind(face, &names[2]);
+                let _ = bench.fw.bpt_bind(face, names[2].as_name());
                 shared.1.store(round + 1, Ordering::Release);
             }
         })
@@ -387,7 +390,7 @@ fn walks_in_parts_show_all_that_is_there() {
     bench.route("/", upstream, 0);
     let apps: Vec<FaceId> = (0..1500).map(|_| bench.app()).collect();
     for (i, app) in apps.iter().enumerate() {
-        bench.fw.bpt_bind(*app, &name("/bound").join_segment(i as u64)).unwrap();
+        bench.fw.bpt_bind(*app, name("/bound").join_segment(i as u64).as_name()).unwrap();
         let asked = name("/asked").join_segment(i as u64);
         bench.receive(*app, namely_wire::InterestBuilder::new(asked).nonce([1; 4]).build());
     }

@@ -48,7 +48,7 @@ fn who_bound_a_name_and_what_asf_has_measured_are_told() {
     let (asks, one, app) = (bench.remote(), bench.remote(), bench.app());
     bench.route("/a", one, 0);
     bench.strategy("/a", &strategy_name("asf").unwrap().to_string());
-    bench.fw.bpt_bind(app, &name("/a/bound")).unwrap();
+    bench.fw.bpt_bind(app, name("/a/bound").as_name()).unwrap();
     assert_eq!(bench.fw.explain(name("/a/bound/x").as_name()).bound, Some(app));
     let measured = |bench: &Bench| bench.fw.explain(name("/a/x").as_name()).next_hops[0].measured;
     assert_eq!((measured(&bench).srtt_ns, measured(&bench).is_failing), (None, false));

@@ -93,7 +93,7 @@ proptest! {
         let all = [app, bench.app(), bench.remote(), bench.remote(), bench.group()];
         all.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
         bench.route("/x", FaceId::LOCAL, 0);
-        bench.fw.bpt_bind(app, &name("/x/y")).unwrap();
+        bench.fw.bpt_bind(app, name("/x/y").as_name()).unwrap();
         bench.strategy("/a/b", "/multicast");
         for Hostile { face, packet, headers, passed_ms } in packets {
             bench.advance_ms(passed_ms);

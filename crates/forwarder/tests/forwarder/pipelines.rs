@@ -198,7 +198,7 @@ fn an_application_reached_by_fib_and_by_binding_is_asked_once() {
     bench.strategy("/", "/localhost/nfd/strategy/multicast");
     bench.route("/a", app, 0);
     bench.route("/a", FaceId::LOCAL, 0);
-    bench.fw.bpt_bind(app, &name("/a/b")).unwrap();
+    bench.fw.bpt_bind(app, name("/a/b").as_name()).unwrap();
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b/c").build())), [app]);
 }
 

@@ -88,6 +88,7 @@ fn refusal(error: BindError, prefix: NameRef<'_>, face: FaceId, tables: &dyn Tab
         }
         BindError::NotUpper => bad(format!("face {face} leads to another host: only applications bind")),
         BindError::HolderFull => ControlResponse::new(status_code::UNAUTHORIZED, error.to_string()),
+        BindError::NoMemory => ControlResponse::new(status_code::INTERNAL_ERROR, error.to_string()),
         BindError::TableFull => ControlResponse::new(
             status_code::INTERNAL_ERROR,
             format!(

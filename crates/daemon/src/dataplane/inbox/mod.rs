@@ -227,6 +227,11 @@ impl InboxWaker {
 }
 
 impl Outbox {
+    /// As [`InboxWaker::wake`].
+    pub(super) fn wake(&self) {
+        InboxWaker { shared: self.shared.clone() }.wake();
+    }
+
     /// Hands over a packet. [`Full`] if it is not taken, or that another one made place for it.
     pub(super) fn packet(&self, packet: ControlPacket) -> Result<(), Full> {
         let mut queue = self.shared.queue.lock();

@@ -1,0 +1,360 @@
+//! A map in the order of its keys whose memory may be refused: what the control path keeps of
+//! faces, holders and names. To remove takes no memory, to insert a piece of 4 KiB at most, and
+//! both a number of steps that grows with the logarithm of what is in it. And the list of such
+//! pieces.
+//!
+//! A treap: a tree in the order of keys in which no node has a higher rank than the one above it.
+//! Ranks follow from where a node lies in memory, which nobody outside knows, so that nobody can
+//! choose keys that make the tree deep. What is read of it does not depend on them.
+
+use alloc::vec::Vec;
+
+use crate::config::ConfigError;
+use crate::hash::mix;
+use crate::slab::{Id, NONE};
+
+/// Octets of a piece of memory: what may be had where one cannot wait.
+const PIECE_OCTETS: usize = 4096;
+
+/// There is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoMemory;
+
+/// A list that grows by pieces, and never moves what is in it.
+#[derive(Debug)]
+pub(crate) struct Pieces<T> {
+    pieces: Vec<Vec<T>>,
+    len: usize,
+}
+
+impl<T> Pieces<T> {
+    const PER_PIECE: usize = PIECE_OCTETS / size_of::<T>();
+
+    pub(crate) const fn new() -> Self {
+        Pieces { pieces: Vec::new(), len: 0 }
+    }
+
+    /// A list that up to `most` items takes pieces for and nothing else.
+    pub(crate) fn with_room(most: usize) -> Result<Self, ConfigError> {
+        let mut pieces = Vec::new();
+        pieces.try_reserve_exact(most.div_ceil(Self::PER_PIECE)).map_err(|_| ConfigError::OutOfMemory)?;
+        Ok(Pieces { pieces, len: 0 })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn get(&self, i: usize) -> Option<&T> {
+        self.pieces.get(i / Self::PER_PIECE)?.get(i % Self::PER_PIECE)
+    }
+
+    pub(crate) fn get_mut(&mut self, i: usize) -> Option<&mut T> {
+        self.pieces.get_mut(i / Self::PER_PIECE)?.get_mut(i % Self::PER_PIECE)
+    }
+
+    /// Makes room for so many items in all: until then a push finds it.
+    pub(crate) fn reserve(&mut self, items: usize) -> Result<(), NoMemory> {
+        while self.pieces.len() * Self::PER_PIECE < items {
+            let mut piece = Vec::new();
+            piece.try_reserve_exact(Self::PER_PIECE).map_err(|_| NoMemory)?;
+            self.pieces.try_reserve(1).map_err(|_| NoMemory)?;
+            self.pieces.push(piece);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn push(&mut self, item: T) -> Result<(), NoMemory> {
+        self.reserve(self.len + 1)?;
+        self.pieces.get_mut(self.len / Self::PER_PIECE).ok_or(NoMemory)?.push(item);
+        self.len += 1;
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node<K, V> {
+    key: K,
+    value: V,
+    rank: u32,
+    /// Of a node that is not in use, the next one of these.
+    left: Id,
+    right: Id,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Ordered<K, V> {
+    /// Nodes by their ids, which count from 1.
+    nodes: Pieces<Node<K, V>>,
+    free: Id,
+    root: Id,
+    len: usize,
+}
+
+/// Where the id of a node is kept: at the root, or to the left or right of another.
+#[derive(Clone, Copy)]
+enum Link {
+    Root,
+    Left(Id),
+    Right(Id),
+}
+
+impl<K, V> Default for Ordered<K, V> {
+    fn default() -> Self {
+        Ordered { nodes: Pieces::new(), free: NONE, root: NONE, len: 0 }
+    }
+}
+
+impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
+    /// A map that up to `most` entries takes pieces for and nothing else.
+    pub(crate) fn with_room(most: usize) -> Result<Self, ConfigError> {
+        Ok(Ordered { nodes: Pieces::with_room(most)?, ..Ordered::default() })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.find(key).map(|id| &self.node(id).value)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.find(key).map(|id| &mut self.node_mut(id).value)
+    }
+
+    /// The first entry whose key is not less than `least`.
+    pub(crate) fn first_from(&self, least: &K) -> Option<(K, V)> {
+        self.first(|of| of < least)
+    }
+
+    /// The first entry of which `is_before` is not true, as it is of all before that one.
+    fn first(&self, is_before: impl Fn(&K) -> bool) -> Option<(K, V)> {
+        let (mut id, mut found) = (self.root, NONE);
+        while id != NONE {
+            let node = self.node(id);
+            (found, id) = if is_before(&node.key) { (found, node.right) } else { (id, node.left) };
+        }
+        (found != NONE).then(|| (self.node(found).key, self.node(found).value))
+    }
+
+    /// The first entry whose key is greater than `key`.
+    pub(crate) fn first_after(&self, key: &K) -> Option<(K, V)> {
+        self.first(|of| of <= key)
+    }
+
+    /// Makes room for one more: the next insertion finds it.
+    pub(crate) fn reserve(&mut self) -> Result<(), NoMemory> {
+        self.reserve_for(self.len + 1)
+    }
+
+    /// Makes room for so many in all.
+    pub(crate) fn reserve_for(&mut self, entries: usize) -> Result<(), NoMemory> {
+        self.nodes.reserve(entries)
+    }
+
+    /// Sets the value of a key.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Result<(), NoMemory> {
+        if let Some(known) = self.get_mut(&key) {
+            *known = value;
+            return Ok(());
+        }
+        let id = self.take(key, value)?;
+        let rank = self.node(id).rank;
+        let mut link = Link::Root;
+        let mut below = self.root;
+        while below != NONE && self.node(below).rank >= rank {
+            link = if self.node(below).key < key { Link::Right(below) } else { Link::Left(below) };
+            below = self.at(link);
+        }
+        let (left, right) = self.split(below, &key);
+        (self.node_mut(id).left, self.node_mut(id).right) = (left, right);
+        self.set(link, id);
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Takes a key out; returns its value, if it was there.
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        let mut link = Link::Root;
+        let mut id = self.root;
+        while id != NONE && self.node(id).key != *key {
+            link = if self.node(id).key < *key { Link::Right(id) } else { Link::Left(id) };
+            id = self.at(link);
+        }
+        if id == NONE {
+            return None;
+        }
+        let Node { value, left, right, .. } = *self.node(id);
+        let merged = self.merge(left, right);
+        self.set(link, merged);
+        self.node_mut(id).left = core::mem::replace(&mut self.free, id);
+        self.len -= 1;
+        Some(value)
+    }
+
+    fn find(&self, key: &K) -> Option<Id> {
+        let mut id = self.root;
+        while id != NONE {
+            let node = self.node(id);
+            id = match key.cmp(&node.key) {
+                core::cmp::Ordering::Equal => return Some(id),
+                core::cmp::Ordering::Less => node.left,
+                core::cmp::Ordering::Greater => node.right,
+            };
+        }
+        None
+    }
+
+    /// The node of an id in the tree.
+    fn node(&self, id: Id) -> &Node<K, V> {
+        self.nodes.get(id as usize - 1).expect("ids in the tree are those of nodes")
+    }
+
+    fn node_mut(&mut self, id: Id) -> &mut Node<K, V> {
+        self.nodes.get_mut(id as usize - 1).expect("ids in the tree are those of nodes")
+    }
+
+    /// A node that is not in use.
+    fn take(&mut self, key: K, value: V) -> Result<Id, NoMemory> {
+        let node = Node { key, value, rank: 0, left: NONE, right: NONE };
+        let id = if self.free == NONE {
+            self.nodes.push(node)?;
+            self.nodes.len() as Id
+        } else {
+            let id = self.free;
+            self.free = core::mem::replace(self.node_mut(id), node).left;
+            id
+        };
+        let rank = mix(core::ptr::from_ref(self.node(id)).addr() as u64) as u32;
+        self.node_mut(id).rank = rank;
+        Ok(id)
+    }
+
+    fn at(&self, link: Link) -> Id {
+        match link {
+            Link::Root => self.root,
+            Link::Left(id) => self.node(id).left,
+            Link::Right(id) => self.node(id).right,
+        }
+    }
+
+    fn set(&mut self, link: Link, to: Id) {
+        match link {
+            Link::Root => self.root = to,
+            Link::Left(id) => self.node_mut(id).left = to,
+            Link::Right(id) => self.node_mut(id).right = to,
+        }
+    }
+
+    /// The parts of a tree whose keys are less than `key`, and greater.
+    fn split(&mut self, mut tree: Id, key: &K) -> (Id, Id) {
+        let (mut less, mut greater) = (NONE, NONE);
+        let (mut last_less, mut last_greater) = (NONE, NONE);
+        while tree != NONE {
+            if self.node(tree).key < *key {
+                match last_less {
+                    NONE => less = tree,
+                    last => self.node_mut(last).right = tree,
+                }
+                last_less = tree;
+                tree = self.node(tree).right;
+            } else {
+                match last_greater {
+                    NONE => greater = tree,
+                    last => self.node_mut(last).left = tree,
+                }
+                last_greater = tree;
+                tree = self.node(tree).left;
+            }
+        }
+        if last_less != NONE {
+            self.node_mut(last_less).right = NONE;
+        }
+        if last_greater != NONE {
+            self.node_mut(last_greater).left = NONE;
+        }
+        (less, greater)
+    }
+
+    /// One tree of two, of which all keys of the first are less than those of the second.
+    fn merge(&mut self, mut less: Id, mut greater: Id) -> Id {
+        let mut merged = NONE;
+        let mut last = Link::Root;
+        loop {
+            let next = match (less, greater) {
+                (NONE, rest) | (rest, NONE) => rest,
+                _ if self.node(less).rank > self.node(greater).rank => less,
+                _ => greater,
+            };
+            match last {
+                Link::Root => merged = next,
+                link => self.set(link, next),
+            }
+            if less == NONE || greater == NONE {
+                return merged;
+            }
+            if next == less {
+                last = Link::Right(next);
+                less = self.node(next).right;
+            } else {
+                last = Link::Left(next);
+                greater = self.node(next).left;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+
+    /// Steps of a walk that chooses at random what to do, beside what the library's map does.
+    #[test]
+    fn it_is_the_map_that_the_library_has() {
+        let (mut map, mut model) = (Ordered::default(), BTreeMap::new());
+        for i in 0..60_000u64 {
+            let (key, random) = (mix(i) % 997, mix(i ^ 0xabcd));
+            match random % 5 {
+                0 | 1 => {
+                    map.insert(key, i).unwrap();
+                    model.insert(key, i);
+                }
+                2 => assert_eq!(map.remove(&key), model.remove(&key)),
+                3 => assert_eq!(map.get(&key), model.get(&key)),
+                _ => {
+                    let next = model.range(key..).next().map(|(key, value)| (*key, *value));
+                    assert_eq!(map.first_from(&key), next);
+                }
+            }
+            assert_eq!(map.len(), model.len());
+        }
+        while let Some((key, value)) = map.first_from(&0) {
+            assert_eq!(model.pop_first(), Some((key, value)));
+            assert_eq!(map.remove(&key), Some(value));
+        }
+        assert!(model.is_empty() && map.root == NONE);
+    }
+
+    /// In any order of keys, what is looked at grows with the logarithm of how many there are.
+    #[test]
+    fn it_is_not_deep_whatever_order_keys_come_in() {
+        for order in [|i: u32| i, |i: u32| u32::MAX - i, |i: u32| i.reverse_bits()] {
+            let mut map = Ordered::with_room(65_536).unwrap();
+            (0..65_536).for_each(|i| map.insert(order(i), ()).unwrap());
+            let depth = |key: u32| {
+                let (mut id, mut depth) = (map.root, 0);
+                while map.node(id).key != key {
+                    let node = map.node(id);
+                    id = if node.key < key { node.right } else { node.left };
+                    depth += 1;
+                }
+                depth
+            };
+            let deepest = (0..65_536).map(|i| depth(order(i))).max().unwrap();
+            assert!(deepest < 80, "{deepest}");
+        }
+    }
+}
