@@ -67,7 +67,7 @@ pub trait Output<B> {
     fn send(&mut self, face: FaceId, packet: Outgoing<B>);
 
     /// Data showed where a prefix can be reached. Called with no lock held. Who keeps routes may
-    /// make one of it ([`crate::Forwarder::learn`]); by default nobody does.
+    /// make one of it ([`crate::Router::learn`]); by default nobody does.
     fn learned(&mut self, learned: Learned<'_>) {
         let _ = learned;
     }

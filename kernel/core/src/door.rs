@@ -12,8 +12,8 @@ use crate::packets::{Link, Station, Workspace, set_mtu, tick, whole_name};
 use crate::rows::link_rows;
 use crate::skb::Skb;
 use crate::sockets::{self, Said};
-use namely_window::Transfer;
 use crate::store;
+use namely_window::Transfer;
 
 /// A frame of a device or a packet of a socket: `struct nn_arrived`.
 #[repr(C)]

@@ -22,8 +22,7 @@ use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. The entries
-    /// that it satisfies have a frame of the stack to themselves.
+    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end.
     #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
         &self,
@@ -39,7 +38,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     #[allow(clippy::too_many_arguments)]
-    #[inline(never)]
+    #[inline]
     fn satisfy<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
@@ -146,7 +145,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// there may be more. The name decides, the digest where one is requested, and that the
     /// Interest was sent to the face that the Data comes from; a PIT token plays no part. What a
     /// group was asked is answered through the group's face, by whichever of its members.
-    #[inline(never)]
+    #[inline]
     fn take_satisfied(
         &self,
         context: &BatchContext<'_, R>,

@@ -469,7 +469,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
     /// and not one more user of it.
-    #[inline(never)]
+    #[inline]
     pub(super) fn forward(
         &self,
         context: &BatchContext<'_, R>,

@@ -78,7 +78,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Answers a downstream with Data. Scope needs no check: a non-local face is recorded as the
     /// downstream of a name that `/localhost` Data satisfies only if it may ask management, and
     /// then of names below management's.
-    #[inline(never)]
+    #[inline]
     fn send_data(
         &self,
         face: &FaceHold<'_>,
