@@ -20,7 +20,7 @@ const ONLY_VARIABLE: &str = "NAMELY_CONFORMANCE_CASE";
 /// Environment variables with the driver of C, where it is compiled already, and with a Python that
 /// has the package.
 const C_DRIVER_VARIABLE: &str = "NAMELY_C_DRIVER";
-const PYTHON_VARIABLE: &str = "NAMELY_PYTHON";
+const PYTHON_VARIABLE: &str = "NAMELY_PYTHON_DRIVER";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

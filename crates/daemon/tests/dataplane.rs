@@ -131,7 +131,7 @@ fn the_routers_own_face_asks_the_control_thread_and_gets_its_answer() {
     router.route("/localhost/nfd", router.plane.internal_face());
     consumer.send(&with_token(&interest("/localhost/nfd/status"), &[4; 4]));
     let Ok(ControlEvent::Packet(ControlPacket { packet, headers, incoming, credentials, .. })) =
-        router.inbox.next(PATIENCE)
+        router.next(PATIENCE)
     else {
         panic!("no packet")
     };
@@ -313,7 +313,8 @@ fn a_stopped_data_plane_says_so_and_closes_its_sockets() {
     let path = router.path();
     let Router { plane, inbox, .. } = router;
     plane.stop();
-    assert!(inbox.next(Duration::from_millis(1)).is_err());
+    // Woken first, perhaps, to make the tables' next memory.
+    assert!((0..2).any(|_| inbox.next(Duration::from_millis(1)).is_err()));
     assert!(!path.exists());
     assert_eq!(std::io::Read::read(&mut app.stream, &mut [0; 1]).unwrap(), 0);
 }
@@ -330,7 +331,7 @@ fn peers_wait_while_the_control_thread_is_far_behind_and_it_misses_no_event() {
         assert!(connections < 2 * CONTROL_EVENTS_MAX, "nobody was refused");
     }
     let (mut created, mut destroyed) = (0, 0);
-    while let Ok(ControlEvent::Face(event)) = router.inbox.next(Duration::from_millis(200)) {
+    while let Ok(ControlEvent::Face(event)) = router.next(Duration::from_millis(200)) {
         match event.kind {
             FaceEventKind::Created => created += 1,
             FaceEventKind::Destroyed => destroyed += 1,

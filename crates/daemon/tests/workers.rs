@@ -116,7 +116,7 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
     asking.into_iter().for_each(|asking| asking.join().unwrap());
     own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
     while created == 0 || created != destroyed {
-        match router.inbox.next(PATIENCE) {
+        match router.next(PATIENCE) {
             Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Created => created += 1,
             Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Destroyed => destroyed += 1,
             other => panic!("{created} made, {destroyed} gone: {other:?}"),

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, ListenSpec};
+use namely_daemon::dataplane::{
+    ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, InboxError, ListenSpec,
+};
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
@@ -61,9 +63,21 @@ impl Router {
         (app, self.event_face(FaceEventKind::Created))
     }
 
+    /// The next of what comes to the control thread within `wait`, but for being woken to make the
+    /// tables' next memory.
+    pub(crate) fn next(&self, wait: Duration) -> Result<ControlEvent, InboxError> {
+        let end = Instant::now() + wait;
+        loop {
+            match self.inbox.next(end.saturating_duration_since(Instant::now())) {
+                Ok(ControlEvent::Woken) => {}
+                other => return other,
+            }
+        }
+    }
+
     /// The next face event, which must be of this kind.
     pub(crate) fn event(&self, kind: FaceEventKind) -> FaceEventNotification {
-        match self.inbox.next(PATIENCE) {
+        match self.next(PATIENCE) {
             Ok(ControlEvent::Face(event)) if event.kind == kind => *event,
             other => panic!("{other:?} instead of {kind:?}"),
         }
