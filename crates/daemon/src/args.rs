@@ -1,5 +1,6 @@
 //! The command line of `namelyd`, which is also that of `namely up`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use namely_wire::FaceUri;
@@ -95,6 +96,10 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "hit|again|all")]
     pub cs_disk_admission: Option<Admission>,
 
+    /// Serve metrics for Prometheus here, as in 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+
     /// What to log: error, warn, info, debug, trace, or target=level pairs
     #[arg(long, value_name = "LEVEL", env = "NAMELY_LOG", value_parser = parse_log)]
     pub log: Option<String>,
@@ -168,6 +173,7 @@ impl DaemonArgs {
         disk.folder = self.cs_disk.clone().or(disk.folder.take());
         disk.octets_max = self.cs_disk_octets_max.or(disk.octets_max);
         disk.admission = self.cs_disk_admission.unwrap_or(disk.admission);
+        config.metrics.listen = self.metrics.or(config.metrics.listen);
         if let Some(level) = &self.log {
             config.log.level.clone_from(level);
         }

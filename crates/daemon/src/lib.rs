@@ -11,6 +11,7 @@ mod discovery;
 mod disk;
 mod exit;
 mod log;
+mod metrics;
 mod privileges;
 mod router;
 mod run;

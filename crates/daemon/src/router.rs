@@ -1,5 +1,6 @@
 //! A running router: the data plane, the control thread, and what they share.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastO
 use crate::discovery::{self, KeptKey, Running, WatchedLink};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
+use crate::metrics;
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
 /// it.
@@ -32,7 +34,9 @@ pub struct Router {
     control: Option<JoinHandle<()>>,
     plane: Arc<DataPlane>,
     listening: Vec<FaceUri>,
-    /// Ends first, as it says goodbye to neighbours.
+    /// Reads all others, so that it ends before them.
+    metrics: Option<metrics::Running>,
+    /// Ends first of these, as it says goodbye to neighbours.
     discovery: Option<Running>,
     core: Arc<Core>,
     /// The content store's disk, where it has one, to which it is spilled at the end.
@@ -77,6 +81,7 @@ impl Router {
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
         let discovery = discovery::start(&config, &plane, &core, tap, links, kept)?;
+        let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
         if let Some(discovery) = &discovery {
             control.set_discovery(discovery);
@@ -85,6 +90,16 @@ impl Router {
             control.set_disk(disk.clone());
         }
         let orders = control.orders();
+        let source = metrics::Source {
+            plane: plane.clone(),
+            core: core.clone(),
+            disk: disk.clone(),
+            links: discovery.as_ref().map(Running::view),
+            orders: orders.clone(),
+            start_ms: start.unix_ms,
+            faces_max: served.faces_max,
+        };
+        let metrics = served.listen.map(|address| metrics::Running::start(address, source)).transpose()?;
         let thread = std::thread::Builder::new()
             .name("namely-control".into())
             .spawn(move || {
@@ -92,7 +107,7 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router { orders, control: Some(thread), plane, listening, discovery, core, disk })
+        Ok(Router { orders, control: Some(thread), plane, listening, metrics, discovery, core, disk })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -109,6 +124,11 @@ impl Router {
     /// The addresses on which it listens, with the ports that were given where 0 was asked for.
     pub fn listening(&self) -> &[FaceUri] {
         &self.listening
+    }
+
+    /// Where metrics are served, if they are, with the port that was given where 0 was asked for.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(metrics::Running::local)
     }
 
     /// Switches to another configuration, as far as that is possible without a restart.
@@ -152,6 +172,7 @@ impl Router {
     }
 
     fn halt(&mut self) {
+        self.metrics = None;
         self.discovery = None;
         self.orders.send(Order::Stop);
         // The control thread may be waiting for a worker.

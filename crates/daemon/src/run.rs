@@ -1,6 +1,7 @@
 //! The router as a program: configuration, start, signals, reload, stop.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use namely_wire::FaceUri;
@@ -37,7 +38,7 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("no signals: {error}")))?;
     let end_of_signals = signals.handle();
     let router = Router::start_keyed(config, kept, move || end_of_signals.close())?;
-    announce(router.listening());
+    announce(router.listening(), router.metrics());
     service::ready();
     let watchdog = Watchdog::start(router.health());
     let stop = wait_for_stop(&mut signals, args, &router);
@@ -89,10 +90,13 @@ fn reload(args: &DaemonArgs, router: &Router) {
 
 /// Prints where the router is and what to do next. Scripts read the lines that begin with
 /// 'listening on' and 'ready'.
-fn announce(listening: &[FaceUri]) {
+fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
     say(concat!("namelyd ", env!("CARGO_PKG_VERSION")));
     for uri in listening {
         say(&format!("listening on {uri}"));
+    }
+    if let Some(address) = metrics {
+        say(&format!("metrics at http://{address}/metrics"));
     }
     let default = default_socket();
     let is_default =

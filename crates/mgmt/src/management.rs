@@ -490,18 +490,23 @@ impl Management {
         encode_blocks(&[explained])
     }
 
-    fn all_counters(&self, control: Control<'_>) -> Vec<Counter> {
+    /// What management has counted itself, under the names of `docs/counters.md`; those that are
+    /// not zero.
+    pub fn own_counters(&self) -> Vec<Counter> {
         let own = self.counters.iter().map(|(name, n)| Counter::new(format!("management.{name}"), n));
         let refused =
             self.refusals().map(|(reason, n)| Counter::new(format!("management.refused.{reason}"), n));
-        let own = own.chain(refused).filter(|counter| counter.value > 0);
+        own.chain(refused).filter(|counter| counter.value > 0).collect()
+    }
+
+    fn all_counters(&self, control: Control<'_>) -> Vec<Counter> {
         let of_links = control.neighbors.map(|all| all.counters()).unwrap_or_default();
         let counters = control.tables.counters().into_iter().chain(control.faces.counters());
         let of_disk = control.disk.map(|disk| disk.status().counters).unwrap_or_default();
         let of_disk = of_disk.into_iter().filter(|counter| counter.value > 0);
         let of_disk =
             of_disk.map(|counter| Counter::new(format!("cs_disk.{}", counter.label), counter.value));
-        counters.chain(of_links).chain(of_disk).chain(own).collect()
+        counters.chain(of_links).chain(of_disk).chain(self.own_counters()).collect()
     }
 
     fn subscribe(

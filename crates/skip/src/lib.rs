@@ -49,6 +49,8 @@ pub enum Need {
     Openssl,
     /// `curl`.
     Curl,
+    /// `promtool` and `prometheus`.
+    Prometheus,
     /// NFD, NDNd, their tools, or the sources of VPP: no package registry has them.
     Peers,
     /// Programs of the workspace beside the test: `cargo test --workspace` builds them.
@@ -59,7 +61,7 @@ pub enum Need {
 
 impl Need {
     /// Every one.
-    pub const ALL: [Need; 20] = [
+    pub const ALL: [Need; 21] = [
         Need::Root,
         Need::Namespaces,
         Need::Netem,
@@ -77,6 +79,7 @@ impl Need {
         Need::Valgrind,
         Need::Openssl,
         Need::Curl,
+        Need::Prometheus,
         Need::Peers,
         Need::Programs,
         Need::Requirements,

@@ -12,6 +12,7 @@ mod faces;
 mod forwarder;
 mod links;
 mod load;
+mod metrics;
 mod policy;
 mod process;
 mod readvertise;
@@ -35,6 +36,7 @@ pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
 pub(crate) use faces::{default_listeners, local_listeners};
 pub use links::{Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
+pub use metrics::Metrics;
 pub use policy::PolicyError;
 pub use process::Process;
 pub use readvertise::Readvertise;
@@ -72,6 +74,8 @@ pub struct Config {
     pub discovery: Discovery,
     /// As whom the router runs, and what it gives up.
     pub process: Process,
+    /// Where metrics are served.
+    pub metrics: Metrics,
     /// What is written to standard error.
     pub log: Log,
 }
@@ -139,6 +143,8 @@ impl Config {
             self.discovery, new.discovery, "discovery": enabled, key_chain,
         );
         let disk = self.cs.disk.restart_needed(&new.cs.disk);
-        faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery).collect()
+        let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, faces_max);
+        let all = faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery);
+        all.chain(metrics).collect()
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use namely_host::clock;
 use namely_mgmt::{Announced, Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus, RouteOrigin};
+use namely_wire::mgmt::{Counter, FaceEventKind, FaceEventNotification, FaceStatus, RouteOrigin};
 use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
 use self::face_maker::FaceMaker;
@@ -61,6 +61,8 @@ pub(crate) enum Order {
     Reload(Box<Config>, Policy, Box<namely_discovery::Config>),
     /// A face for management or a neighbour was made.
     Made(Asker, Result<FaceStatus, CreateFaceError>),
+    /// Tell what management has counted.
+    Counters(SyncSender<Vec<Counter>>),
     /// Confirm that the control thread and the data plane are well.
     Answer(SyncSender<()>),
     /// End.
@@ -313,6 +315,9 @@ impl ControlThread {
                     if let Some(links) = &self.links {
                         links.orders.configure(*neighbours);
                     }
+                }
+                Order::Counters(answer) => {
+                    answer.try_send(self.management.own_counters()).ok();
                 }
                 Order::Answer(answer) => {
                     self.plane.answers();

@@ -42,7 +42,7 @@ pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
 pub(crate) use packet::{give_back_spares, share_spares};
 pub(crate) use tap::{Overheard, Tap, TapLink};
-pub(crate) use times::AllTimes;
+pub(crate) use times::{AllTimes, PathTimes};
 
 /// The forwarding core in this home.
 pub type Core = namely_forwarder::Router<Packet, namely_host::CoreLock>;

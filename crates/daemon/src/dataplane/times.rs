@@ -48,6 +48,18 @@ const LABELS: [(Path, [&str; 4]); 5] = [
     (Path::Busy, ["time_busy", "time_busy_ns", "time_busy_ns_p50", "time_busy_ns_p99"]),
 ];
 
+/// How long packets took by one path.
+#[derive(Debug)]
+pub(crate) struct PathTimes {
+    /// What it is called in counters, without `time_`.
+    pub(crate) path: &'static str,
+    /// The sum of all, seconds.
+    pub(crate) sum_s: f64,
+    /// How many took less than so many seconds and no less than the bucket before. The last bucket
+    /// has no end.
+    pub(crate) buckets: Vec<(f64, u64)>,
+}
+
 /// The times of one worker.
 #[derive(Debug)]
 pub(crate) struct Times([Histogram; LABELS.len()]);
@@ -74,6 +86,22 @@ impl AllTimes {
         let times = Arc::new(Times::new());
         self.0.lock().push(times.clone());
         times
+    }
+
+    /// Of each path, in buckets that end at four times the one before: a series for each is kept by
+    /// who scrapes them.
+    pub(crate) fn histograms(&self) -> Vec<PathTimes> {
+        let all = self.0.lock();
+        let of_path = |(path, labels): (Path, [&'static str; 4])| {
+            let sum = Histogram::new();
+            all.iter().filter_map(|times| times.0.get(path as usize)).for_each(|times| sum.add(times));
+            PathTimes {
+                path: labels.first().map_or("", |label| label.trim_start_matches("time_")),
+                sum_s: sum.sum_ns.load(Ordering::Relaxed) as f64 / 1e9,
+                buckets: sum.coarse(),
+            }
+        };
+        LABELS.into_iter().map(of_path).collect()
     }
 
     /// Of each path: packets timed, the sum of their times, the median, and what 99 of 100 take at
@@ -120,6 +148,18 @@ impl Histogram {
         for (own, other) in self.buckets.iter().zip(&other.buckets) {
             increase(own, other.load(Ordering::Relaxed));
         }
+    }
+
+    /// Two doublings a bucket, with their ends in seconds.
+    fn coarse(&self) -> Vec<(f64, u64)> {
+        let octaves = self.buckets.chunks((2 * PARTS) as usize).enumerate();
+        let coarse = octaves.map(|(n, buckets)| {
+            let last = n * (2 * PARTS) as usize + buckets.len() - 1;
+            let count = buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum();
+            let is_last = last + 1 == BUCKETS;
+            (if is_last { f64::INFINITY } else { end_ns(last) as f64 / 1e9 }, count)
+        });
+        coarse.collect()
     }
 
     fn count(&self) -> u64 {
@@ -188,5 +228,12 @@ mod tests {
         assert!((1_000..1_280).contains(&of("time_disk_ns_p50")), "{}", of("time_disk_ns_p50"));
         assert!((1_000_000..1_280_000).contains(&of("time_disk_ns_p99")), "{}", of("time_disk_ns_p99"));
         assert_eq!((of("time_busy"), of("time_busy_ns_p99")), (0, 0));
+        let histograms = all.histograms();
+        let disk = histograms.iter().find(|times| times.path == "disk").unwrap();
+        assert!((disk.sum_s - 2.098e-3).abs() < 1e-9, "{}", disk.sum_s);
+        let up_to = |end: f64| disk.buckets.iter().filter(|(at, _)| *at <= end).map(|(_, n)| n).sum::<u64>();
+        assert_eq!((up_to(0.9e-6), up_to(10e-6), up_to(f64::INFINITY)), (0, 98, 100));
+        assert!(disk.buckets.is_sorted_by(|a, b| a.0 < b.0), "{:?}", disk.buckets);
+        assert!(disk.buckets.last().unwrap().0.is_infinite() && disk.buckets.len() < 20);
     }
 }

@@ -1,0 +1,334 @@
+//! What is shown, and under which names: docs/metrics.md lists them.
+//!
+//! Counters that docs/counters.md names are series of one metric, `namely_events_total`, under the
+//! names that they have there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use namely_mgmt::{CsDisk, Faces, Neighbors, Tables};
+use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
+
+use crate::control::{Order, OrderSender};
+use crate::dataplane::{Core, DataPlane, PathTimes};
+use crate::discovery::View;
+use crate::disk::Disk;
+
+/// How long the control thread has to tell its own counters. A router that is so busy shows what it
+/// has without them.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where metrics are read.
+pub(crate) struct Source {
+    pub(crate) plane: Arc<DataPlane>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) disk: Option<Arc<Disk>>,
+    pub(crate) links: Option<View>,
+    pub(crate) orders: OrderSender,
+    /// When the router started, ms since the Unix epoch.
+    pub(crate) start_ms: u64,
+    /// Faces that have series of their own.
+    pub(crate) faces_max: usize,
+}
+
+impl Source {
+    /// The present metrics as OpenMetrics text, with `own` counters of who serves them.
+    pub(super) fn text(&self, own: [(&'static str, u64); 4]) -> String {
+        let mut registry = Registry::with_prefix("namely");
+        registry.register_collector(Box::new(self.shot(own)));
+        let mut text = String::new();
+        if encode(&mut text, &registry).is_err() {
+            // A string takes all; without its end mark no scraper takes half a text for a whole.
+            text.clear();
+        }
+        text
+    }
+
+    fn shot(&self, own: [(&'static str, u64); 4]) -> Shot {
+        let mut counters = Tables::counters(&*self.core);
+        counters.extend(self.plane.counters());
+        counters.extend(self.links.iter().flat_map(Neighbors::counters));
+        let disk = self.disk.as_deref().map(|disk| {
+            let status = CsDisk::status(disk);
+            let of_disk = status.counters.iter().filter(|counter| !counter.label.starts_with("time_"));
+            let named =
+                of_disk.map(|counter| Counter::new(format!("cs_disk.{}", counter.label), counter.value));
+            counters.extend(named);
+            (status.clone(), disk.times.histograms())
+        });
+        counters.extend(self.of_management());
+        counters.extend(own.map(|(label, value)| Counter::new(label, value)));
+        let mut choices = BTreeMap::new();
+        for choice in self.core.strategies() {
+            *choices.entry(choice.strategy.to_string()).or_default() += 1;
+        }
+        Shot {
+            status: Tables::status(&*self.core),
+            cs: self.core.cs_info(),
+            faces: self.plane.faces(),
+            faces_max: self.faces_max,
+            neighbours: self.links.iter().flat_map(Neighbors::neighbors).collect(),
+            start_ms: self.start_ms,
+            counters,
+            disk,
+            choices,
+        }
+    }
+
+    fn of_management(&self) -> Vec<Counter> {
+        let (answer, told) = sync_channel(1);
+        self.orders.send(Order::Counters(answer));
+        told.recv_timeout(PATIENCE).unwrap_or_default()
+    }
+}
+
+/// OpenMetrics text in Prometheus' older format, in which a counter's name has its ending in every
+/// line.
+pub(super) fn plain(open_metrics: &str) -> String {
+    let counters: BTreeSet<&str> = open_metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut text = String::with_capacity(open_metrics.len());
+    for line in open_metrics.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        let (mark, kind, name) = (words.next(), words.next(), words.next());
+        match (mark, kind, name, words.next()) {
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(name) => {
+                text.extend(["# ", kind, " ", name, "_total ", rest, "\n"]);
+            }
+            _ => text.extend([line, "\n"]),
+        }
+    }
+    text
+}
+
+/// What a router was like at one time.
+#[derive(Debug)]
+struct Shot {
+    status: GeneralStatus,
+    cs: CsInfo,
+    faces: Vec<FaceStatus>,
+    faces_max: usize,
+    counters: Vec<Counter>,
+    neighbours: Vec<NeighborStatus>,
+    disk: Option<(CsDiskStatus, Vec<PathTimes>)>,
+    /// Prefixes for which each strategy was chosen.
+    choices: BTreeMap<String, u64>,
+    start_ms: u64,
+}
+
+impl Collector for Shot {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let mut page = Page(encoder);
+        self.router(&mut page)?;
+        self.content_store(&mut page)?;
+        self.of_faces(&mut page)?;
+        self.counted(&mut page)
+    }
+}
+
+/// What is counted of each face, of what came in and of what went out.
+type OfPackets = [(&'static str, fn(&FaceStatus) -> u64, fn(&FaceStatus) -> u64); 4];
+
+const PACKETS: OfPackets = [
+    ("interests", |face| face.in_interests, |face| face.out_interests),
+    ("data", |face| face.in_data, |face| face.out_data),
+    ("nacks", |face| face.in_nacks, |face| face.out_nacks),
+    ("octets", |face| face.in_octets, |face| face.out_octets),
+];
+
+impl Shot {
+    fn router(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let status = &self.status;
+        page.gauges("build_info", "The router's version", [([("version", env!("CARGO_PKG_VERSION"))], 1.0)])?;
+        page.gauge("start_time_seconds", "When the router started, Unix time", self.start_ms as f64 / 1e3)?;
+        for (name, help, inward, outward) in [
+            ("interests", "Interests by direction", status.in_interests, status.out_interests),
+            ("data", "Data by direction", status.in_data, status.out_data),
+            ("nacks", "Nacks by direction", status.in_nacks, status.out_nacks),
+        ] {
+            page.counts(name, help, [([("direction", "in")], inward), ([("direction", "out")], outward)])?;
+        }
+        let ended =
+            [("satisfied", status.satisfied_interests), ("unsatisfied", status.unsatisfied_interests)];
+        let ended = ended.map(|(how, n)| ([("ended", how)], n));
+        page.counts("pit_ended", "PIT entries that Data satisfied, or that expired without", ended)?;
+        for (name, help, n) in [
+            ("faces", "Faces", self.faces.len() as u64),
+            ("pit_entries", "Pending Interests", status.pit_entries),
+            ("fib_entries", "Prefixes with next hops", status.fib_entries),
+            ("routes", "Routes of all prefixes", status.routes.unwrap_or_default()),
+        ] {
+            page.gauge(name, help, n as f64)?;
+        }
+        let chosen = self.choices.iter().map(|(strategy, n)| ([("strategy", strategy.as_str())], *n as f64));
+        page.gauges("strategy_prefixes", "Prefixes for which a strategy was chosen", chosen)?;
+        let mut states = BTreeMap::new();
+        for neighbour in &self.neighbours {
+            *states.entry(neighbour.state.as_str()).or_insert(0.0) += 1.0;
+        }
+        let states = states.into_iter().map(|(state, n)| ([("state", state)], n));
+        page.gauges("neighbors", "Stations on the links, and this router itself on each", states)
+    }
+
+    fn content_store(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let disk = self.disk.as_ref().map(|(status, _)| status);
+        let of = |label: &str| {
+            let found =
+                disk.iter().flat_map(|status| &status.counters).find(|counter| counter.label == label);
+            found.map_or(0, |counter| counter.value)
+        };
+        let octets = self.counters.iter().find(|counter| counter.label == CS_OCTETS);
+        let octets = octets.map_or(0, |counter| counter.value);
+        for (name, help, memory, on_disk) in [
+            ("cs_entries", "Data in the content store", self.cs.entries, disk.map(|disk| disk.records)),
+            ("cs_octets", "Octets that they take", octets, disk.map(|disk| disk.octets)),
+        ] {
+            page.gauges(name, help, tiers(memory, on_disk).map(|(tier, n)| (tier, n as f64)))?;
+        }
+        page.gauge("cs_capacity", "Most Data in the content store's memory", self.cs.capacity as f64)?;
+        for (name, help, memory, label) in [
+            ("cs_hits", "Interests that the content store answered", self.cs.hits, "hits"),
+            ("cs_misses", "Interests that it could not answer", self.cs.misses, "misses"),
+        ] {
+            page.counts(name, help, tiers(memory, disk.map(|_| of(label))))?;
+        }
+        let Some((status, times)) = &self.disk else { return Ok(()) };
+        page.gauge(
+            "cs_disk_pending",
+            "Requests that pend at the content store's disk",
+            status.pending as f64,
+        )?;
+        page.histograms("cs_seconds", "How long packets took through a content store with a disk", times)
+    }
+
+    fn of_faces(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let shown = self.faces.get(..self.faces_max).unwrap_or(&self.faces);
+        let others = self.faces.get(shown.len()..).unwrap_or_default();
+        let ids: Vec<String> = shown.iter().map(|face| face.face_id.to_string()).collect();
+        let known = ids.iter().zip(shown).map(|(id, face)| {
+            [("face", id.as_str()), ("remote", face.uri.as_str()), ("local", face.local_uri.as_str())]
+        });
+        let known: Vec<_> = known.collect();
+        for (what, inward, outward) in PACKETS {
+            let each = known.iter().zip(shown).map(|(known, face)| (&known[..], inward(face), outward(face)));
+            let rest = (!others.is_empty()).then(|| {
+                let sum = |of: fn(&FaceStatus) -> u64| others.iter().map(of).fold(0, u64::wrapping_add);
+                (&[("face", OTHERS)][..], sum(inward), sum(outward))
+            });
+            let rows = each.chain(rest).flat_map(|(known, inward, outward)| {
+                [((known, [("direction", "in")]), inward), ((known, [("direction", "out")]), outward)]
+            });
+            page.counts(&format!("face_{what}"), "Of each face, by direction", rows)?;
+        }
+        let last = shown.last().map(|face| face.face_id);
+        let mut dropped: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
+        for counter in self.counters.iter().filter(|counter| counter.face_id.is_some()) {
+            let own = counter.face_id.filter(|id| last.is_some_and(|last| *id <= last));
+            *dropped.entry((own, &counter.label)).or_default() += counter.value;
+        }
+        let rows = dropped.iter().map(|((face, name), n)| {
+            let face = face.map_or(OTHERS.into(), |id| id.to_string());
+            ([("face", face), ("name", (*name).to_owned())], *n)
+        });
+        page.counts("face_events", "Counters of each face (docs/counters.md)", rows)
+    }
+
+    fn counted(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let of_all = || self.counters.iter().filter(|counter| counter.face_id.is_none());
+        let rows = of_all().filter(|counter| counter.label != CS_OCTETS && turn(counter).is_none());
+        let rows = rows.map(|counter| ([("name", counter.label.as_str())], counter.value));
+        page.counts("events", "Counters of the whole router (docs/counters.md)", rows)?;
+        let turns = of_all().filter_map(turn);
+        page.gauges("worker_longest_turn_seconds", "The longest turn of a worker's event loop so far", turns)
+    }
+}
+
+type Label<'a> = (&'static str, &'a str);
+
+/// A series for the memory and one for the disk, where there is one.
+fn tiers(memory: u64, disk: Option<u64>) -> impl Iterator<Item = ([Label<'static>; 1], u64)> {
+    let disk = disk.map(|n| ([("tier", "disk")], n));
+    [([("tier", "memory")], memory)].into_iter().chain(disk)
+}
+
+/// The face of all faces that have no series of their own.
+const OTHERS: &str = "others";
+
+/// No counter but what is there now.
+const CS_OCTETS: &str = "forwarder.cs_octets";
+
+/// A worker's longest turn, which is no counter either.
+fn turn(counter: &Counter) -> Option<([Label<'_>; 2], f64)> {
+    let (worker, what) = counter.label.strip_prefix("worker")?.split_once('.')?;
+    let time = match what {
+        "longest_turn_us" => "wall",
+        "longest_turn_cpu_us" => "cpu",
+        _ => return None,
+    };
+    Some(([("worker", worker), ("time", time)], counter.value as f64 / 1e6))
+}
+
+/// The text, as far as it is written.
+struct Page<'a>(DescriptorEncoder<'a>);
+
+impl Page<'_> {
+    fn counts<S: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (S, u64)>,
+    ) -> std::fmt::Result {
+        let no_exemplar = None::<&Exemplar<[Label<'_>; 0], u64>>;
+        self.family(name, help, MetricType::Counter, rows, |mut series, n| {
+            series.encode_counter(&n, no_exemplar)
+        })
+    }
+
+    fn gauges<S: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (S, f64)>,
+    ) -> std::fmt::Result {
+        self.family(name, help, MetricType::Gauge, rows, |mut series, n| series.encode_gauge(&n))
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> std::fmt::Result {
+        self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn histograms(&mut self, name: &str, help: &str, all: &[PathTimes]) -> std::fmt::Result {
+        let rows = all.iter().map(|times| ([("path", times.path)], times));
+        self.family(name, help, MetricType::Histogram, rows, |mut series, times| {
+            let count = times.buckets.iter().map(|(_, n)| n).sum();
+            series.encode_histogram::<[Label<'_>; 0]>(times.sum_s, count, &times.buckets, None)
+        })
+    }
+
+    /// One metric with a series for each row; nothing of it if there is none.
+    fn family<S: EncodeLabelSet, T>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        rows: impl IntoIterator<Item = (S, T)>,
+        write: impl Fn(MetricEncoder<'_>, T) -> std::fmt::Result,
+    ) -> std::fmt::Result {
+        let mut rows = rows.into_iter().peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
+        rows.try_for_each(|(labels, value)| write(metric.encode_family(&labels)?, value))
+    }
+}

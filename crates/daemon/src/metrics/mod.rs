@@ -1,0 +1,201 @@
+//! Metrics in the OpenMetrics text format, or in Prometheus' older one, over HTTP: a thread that
+//! accepts connections, and a short one for each of them.
+//!
+//! What is shown is what management shows, read in the same way: a worker waits no longer for it
+//! than for the counters of one face to be copied. The text is made once for all who ask within
+//! [`AGE_MAX`], so that no number of scrapers takes more of a processor than one that is as quick.
+//! It never changes anything.
+
+mod collect;
+mod http;
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use namely_host::Waker;
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, poll};
+
+pub(crate) use self::collect::Source;
+use crate::exit::{Exit, Failure};
+
+/// Connections that are answered at once; a further one is told to come back (503).
+pub(crate) const METRICS_CONNECTIONS_MAX: usize = 8;
+
+/// A text that is no older than this is given again.
+const AGE_MAX: Duration = Duration::from_millis(200);
+
+/// The thread that serves metrics. Dropping it ends it.
+pub(crate) struct Running {
+    local: SocketAddr,
+    server: Arc<Server>,
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Listens on `address` and serves what `source` tells.
+    ///
+    /// # Errors
+    /// [`Failure`]: the address cannot be had.
+    pub(crate) fn start(address: SocketAddr, source: Source) -> Result<Self, Failure> {
+        let cannot = |error: std::io::Error| {
+            Failure::new(Exit::CannotListen, format!("serving metrics on {address}: {error}"))
+                .hint("`--metrics ADDRESS:PORT` chooses another address")
+        };
+        let listener = TcpListener::bind(address).map_err(cannot)?;
+        listener.set_nonblocking(true).map_err(cannot)?;
+        let local = listener.local_addr().map_err(cannot)?;
+        let waker = Waker::new().map_err(|errno| cannot(errno.into()))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let server = Arc::new(Server::new(source));
+        let accepting =
+            Accepting { listener, server: server.clone(), stop: stop.clone(), waker: waker.clone() };
+        let thread = std::thread::Builder::new()
+            .name("namely-metrics".into())
+            .spawn(move || accepting.run())
+            .map_err(cannot)?;
+        Ok(Running { local, server, stop, waker, thread: Some(thread) })
+    }
+
+    /// The address, with the port that was given where 0 was asked for.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of metrics ended by a panic");
+        }
+        self.server.shown.lock().source = None;
+    }
+}
+
+/// The thread that accepts connections.
+struct Accepting {
+    listener: TcpListener,
+    server: Arc<Server>,
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Accepting {
+    fn run(self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let mut waits =
+                [PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
+            if let Err(errno) = poll(&mut waits, None)
+                && errno != rustix::io::Errno::INTR
+            {
+                tracing::error!("metrics are no longer served: {errno}");
+                return;
+            }
+            self.waker.reset();
+            match self.listener.accept() {
+                Ok((stream, _)) => self.server.clone().take(stream),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                // No descriptor is left, mostly: those of connections come back.
+                Err(error) => {
+                    tracing::debug!("no connection for metrics: {error}");
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+    }
+}
+
+/// What the threads of all connections share.
+struct Server {
+    shown: Mutex<Shown>,
+    connections: AtomicUsize,
+    counts: Counts,
+}
+
+/// What is shown, and where it is read.
+struct Shown {
+    /// `None` when the router stops: a connection that is left over holds nothing of it.
+    source: Option<Source>,
+    /// The latest text, and when it was made.
+    latest: Option<(Instant, Arc<str>)>,
+}
+
+/// What became of requests; `docs/counters.md` lists them as `metrics.`.
+#[derive(Debug, Default)]
+struct Counts {
+    scrapes: AtomicU64,
+    refused: AtomicU64,
+    malformed: AtomicU64,
+    too_slow: AtomicU64,
+}
+
+impl Counts {
+    fn all(&self) -> [(&'static str, u64); 4] {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [
+            ("metrics.scrapes", of(&self.scrapes)),
+            ("metrics.refused", of(&self.refused)),
+            ("metrics.malformed", of(&self.malformed)),
+            ("metrics.too_slow", of(&self.too_slow)),
+        ]
+    }
+}
+
+impl Server {
+    fn new(source: Source) -> Self {
+        let shown = Mutex::new(Shown { source: Some(source), latest: None });
+        Server { shown, connections: AtomicUsize::new(0), counts: Counts::default() }
+    }
+
+    /// Answers a connection in a thread of its own, unless there are as many as there may be.
+    fn take(self: Arc<Self>, stream: TcpStream) {
+        if self.connections.fetch_add(1, Ordering::Relaxed) >= METRICS_CONNECTIONS_MAX {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+            http::refuse(&stream);
+            return;
+        }
+        let server = self.clone();
+        let thread = std::thread::Builder::new().name("namely-scrape".into()).spawn(move || {
+            let _leaves = Leaves(&server.connections);
+            http::answer(&stream, &server.counts, || server.text());
+        });
+        if thread.is_err() {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The metrics as they are now, or were less than [`AGE_MAX`] ago; `None` when the router
+    /// stops. Who comes while they are read waits for that.
+    fn text(&self) -> Option<Arc<str>> {
+        let mut shown = self.shown.lock();
+        let source = shown.source.as_ref()?;
+        if let Some((made, text)) = &shown.latest
+            && made.elapsed() < AGE_MAX
+        {
+            return Some(text.clone());
+        }
+        let text: Arc<str> = source.text(self.counts.all()).into();
+        shown.latest = Some((Instant::now(), text.clone()));
+        Some(text)
+    }
+}
+
+/// Makes room for another connection when this one ends, however it does.
+struct Leaves<'a>(&'a AtomicUsize);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

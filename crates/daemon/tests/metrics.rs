@@ -1,0 +1,310 @@
+//! Metrics as a Prometheus server and hostile scrapers see them, of the real program.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::client::name;
+use common::{Daemon, PATIENCE, namelyd, run, until};
+use namely_skip::{Need, skip};
+use namely_wire::InterestBuilder;
+
+/// A free port of loopback, as likely as not still free when it is asked for.
+fn port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn start(config: &str) -> (Daemon, SocketAddr) {
+    let address = port();
+    (Daemon::start_with(config, &["--metrics", &address.to_string()]), address)
+}
+
+/// Head and body of the answer to a request.
+fn ask(address: SocketAddr, request: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {answer}"));
+    (head.to_owned(), body.to_owned())
+}
+
+fn scrape(address: SocketAddr) -> String {
+    let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
+    let (head, body) = ask(address, &format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{accept}\r\n"));
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("openmetrics-text"), "{head}");
+    assert!(body.ends_with("# EOF\n"), "it is whole: {body}");
+    body
+}
+
+/// The value of a series, by all that stands before it.
+fn value(text: &str, series: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[test]
+fn what_the_router_counts_is_served_under_the_names_of_the_documents() {
+    let (daemon, address) = start("[strategy]\n\"/a\" = \"multicast\"\n");
+    let mut client = daemon.connect();
+    client.register("/a");
+    let face = client.own_face();
+    daemon.connect().ask("/nobody/has/this");
+    let (inward, dropped) = (
+        format!("namely_face_interests_total{{face=\"{face}\","),
+        "namely_events_total{name=\"forwarder.no_route\"}",
+    );
+    let text = until("the Interest is counted", || {
+        Some(scrape(address)).filter(|text| value(text, dropped) == Some(1.0))
+    });
+    assert!(
+        text.lines().any(|line| line.starts_with(&inward) && line.contains("direction=\"in\"")),
+        "{text}"
+    );
+    assert!(value(&text, "namely_faces").unwrap() >= 3.0);
+    assert!(value(&text, "namely_routes").unwrap() >= 1.0);
+    assert!(value(&text, "namely_cs_capacity").unwrap() > 0.0);
+    assert!(value(&text, "namely_events_total{name=\"management.commands_done\"}").unwrap() >= 1.0, "{text}");
+    let version = format!("namely_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(value(&text, &version), Some(1.0));
+    let chosen = text.lines().find(|line| line.contains("strategy/multicast/")).unwrap();
+    assert!(chosen.starts_with("namely_strategy_prefixes{") && chosen.ends_with(" 1.0"), "{chosen}");
+    // What a second metric shows of the same is the same.
+    let in_json = client.counter("forwarder.no_route");
+    assert_eq!(value(&scrape(address), dropped), Some(in_json as f64));
+}
+
+#[test]
+fn a_disk_below_the_content_store_shows_its_tiers_and_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = format!("[cs.disk]\nfolder = \"{}\"\nadmission = \"all\"\n", dir.path().join("cs").display());
+    let (_daemon, address) = start(&disk);
+    let text = scrape(address);
+    for tier in ["memory", "disk"] {
+        assert_eq!(value(&text, &format!("namely_cs_hits_total{{tier=\"{tier}\"}}")), Some(0.0), "{text}");
+    }
+    assert_eq!(value(&text, "namely_cs_seconds_bucket{le=\"+Inf\",path=\"disk\"}"), Some(0.0), "{text}");
+    assert_eq!(value(&text, "namely_cs_disk_pending"), Some(0.0));
+}
+
+#[test]
+fn faces_beyond_the_limit_are_shown_as_one() {
+    let series = |text: &str| {
+        let of_faces = text.lines().filter(|line| line.starts_with("namely_face_interests_total{"));
+        let inward = of_faces.filter(|line| line.contains("direction=\"in\""));
+        let (others, own): (Vec<_>, Vec<_>) = inward.partition(|line| line.contains("face=\"others\""));
+        (own.len(), others.len())
+    };
+    // The router's own two, and the clients' own.
+    for (faces_max, expected) in [(5, (5, 0)), (4, (4, 1)), (0, (0, 1))] {
+        let (daemon, address) = start(&format!("[metrics]\nfaces_max = {faces_max}\n"));
+        let mut clients = [daemon.connect(), daemon.connect(), daemon.connect()];
+        for client in &mut clients {
+            client.own_face();
+        }
+        assert_eq!(series(&scrape(address)), expected, "faces_max = {faces_max}");
+    }
+}
+
+#[test]
+fn what_else_is_asked_for_is_refused_with_what_to_ask_for() {
+    let (_daemon, address) = start("");
+    for (request, status, hint) in [
+        ("GET / HTTP/1.1\r\n\r\n", "404 ", "/metrics"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405 ", "GET /metrics"),
+        ("not http\r\n\r\n", "400 ", "GET /metrics"),
+    ] {
+        let (head, body) = ask(address, request);
+        assert!(head.contains(status) && body.contains(hint), "{request}: {head} {body}");
+    }
+    let (head, body) = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{head}");
+    assert_eq!(value(&scrape(address), "namely_events_total{name=\"metrics.malformed\"}"), Some(3.0));
+}
+
+#[test]
+fn a_request_may_have_so_many_octets_and_no_more() {
+    const REQUEST_OCTETS_MAX: usize = 8192;
+    let (_daemon, address) = start("");
+    for (octets, status) in [(REQUEST_OCTETS_MAX, "200 "), (REQUEST_OCTETS_MAX + 1, "431 ")] {
+        let start = "GET /metrics HTTP/1.1\r\nX: ";
+        let request = format!("{start}{}\r\n\r\n", "x".repeat(octets - start.len() - 4));
+        assert_eq!(request.len(), octets);
+        let (head, _) = ask(address, &request);
+        assert!(head.contains(status), "{octets}: {head}");
+    }
+}
+
+#[test]
+fn scrapers_that_say_nothing_are_ended_and_packets_go_on_meanwhile() {
+    const CONNECTIONS_MAX: usize = 8;
+    let (daemon, address) = start("");
+    let mut idle: Vec<_> = (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // One more is told to come back at once.
+    let refused = until("a connection is refused", || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok();
+        Some(answer).filter(|answer| !answer.is_empty())
+    });
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    // The router serves its applications, whatever holds its scrapers.
+    let (mut producer, mut consumer) = (daemon.connect(), daemon.connect());
+    producer.register("/p");
+    consumer.ask("/p/x");
+    producer.serve_one(b"here");
+    assert!(consumer.receive(PATIENCE).is_some());
+    let since = Instant::now();
+    let mut octets = [0; 16];
+    for stream in &mut idle {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert_eq!(stream.read(&mut octets).unwrap(), 0, "the router ends it");
+    }
+    assert!(since.elapsed() < PATIENCE);
+    let text = until("there is room again", || std::panic::catch_unwind(|| scrape(address)).ok());
+    assert!(value(&text, "namely_events_total{name=\"metrics.too_slow\"}") >= Some(8.0), "{text}");
+    assert!(value(&text, "namely_events_total{name=\"metrics.refused\"}") >= Some(1.0), "{text}");
+}
+
+#[test]
+fn an_address_that_is_taken_ends_the_start_with_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = namelyd();
+    let socket = format!("unix://{}/x.sock", dir.path().display());
+    let address = taken.local_addr().unwrap().to_string();
+    command.args(["--no-config", "--listen", &socket, "--metrics", &address]);
+    let (status, _, error) = run(command);
+    assert_eq!(status, 69, "{error}");
+    assert!(error.contains(&address) && error.contains("--metrics ADDRESS:PORT"), "{error}");
+}
+
+#[test]
+fn a_router_with_scrapers_stops_in_time() {
+    let (daemon, address) = start("");
+    let _idle: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let since = Instant::now();
+    let (status, _) = daemon.stop();
+    assert!(status.success() && since.elapsed() < Duration::from_secs(5), "{status} {:?}", since.elapsed());
+}
+
+/// Where `.ci/run` puts Debian's package, or what is on the path.
+fn tool(name: &str) -> Option<PathBuf> {
+    let unpacked =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/prometheus/usr/bin").join(name);
+    let on_path =
+        std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).collect::<Vec<_>>();
+    [unpacked].into_iter().chain(on_path).find(|path| path.exists())
+}
+
+#[test]
+fn promtool_finds_no_fault_and_a_prometheus_server_reads_it() {
+    let (Some(promtool), Some(prometheus)) = (tool("promtool"), tool("prometheus")) else {
+        return skip(Need::Prometheus, "neither on the path nor unpacked below target/prometheus");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (daemon, address) = start(&format!(
+        "[cs.disk]\nfolder = \"{}\"\n[strategy]\n\"/a%22%0A%5C\" = \"multicast\"\n",
+        dir.path().join("cs").display()
+    ));
+    let mut client = daemon.connect();
+    client.ask("/nobody/has/this");
+    let (head, text) = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    let mut check = Command::new(promtool);
+    let check =
+        check.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped());
+    let mut check = check.spawn().unwrap();
+    check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.is_empty(), "{said}\n{text}");
+
+    let web = port();
+    let config = dir.path().join("prometheus.yml");
+    let scrapes =
+        format!("scrape_configs: [{{job_name: namely, static_configs: [{{targets: ['{address}']}}]}}]");
+    std::fs::write(
+        &config,
+        format!("global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\n{scrapes}\n"),
+    )
+    .unwrap();
+    let mut server = Command::new(prometheus)
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!("--storage.tsdb.path={}", dir.path().join("tsdb").display()))
+        .arg(format!("--web.listen-address={web}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let query = |query: &str| {
+        let mut stream = TcpStream::connect(web).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let coded: String = query.bytes().map(|octet| format!("%{octet:02X}")).collect();
+        let request = format!("GET /api/v1/query?query={coded} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        assert!(!answer.contains("\"status\":\"error\""), "{query}: {answer}");
+        Some(answer).filter(|answer| answer.contains("\"value\":["))
+    };
+    let dropped = "namely_events_total{name=\"forwarder.no_route\"}";
+    let up = until("the server has read it", || query(dropped));
+    assert!(up.contains("\"1\"]"), "{up}");
+    until("it has read it twice", || query("rate(namely_interests_total[5s])"));
+    let mut empty = Vec::new();
+    for expression in of_dashboard() {
+        if query(&expression).is_none() {
+            empty.push(expression);
+        }
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    // Nothing is dropped just now, and no links are watched.
+    empty.retain(|expression| !["_events_total", "_neighbors"].iter().any(|name| expression.contains(name)));
+    assert_eq!(empty, Vec::<String>::new(), "the dashboard asks for what is not there");
+}
+
+/// The dashboard's queries, as Grafana sends them.
+fn of_dashboard() -> Vec<String> {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/namely.json");
+    let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let queries: Vec<String> = targets
+        .map(|target| {
+            let expression = target["expr"].as_str().unwrap();
+            expression.replace("$__rate_interval", "5s").replace("$router", ".*")
+        })
+        .collect();
+    assert!(queries.len() > 10, "{queries:?}");
+    queries
+}
+
+#[test]
+fn two_thousand_faces_are_told_in_a_bounded_text() {
+    let (daemon, address) = start("[faces]\nfaces_max = 4096\nfaces_per_address_max = 4096\n");
+    let mut client = daemon.connect();
+    client.own_face();
+    // Datagrams from so many ports make as many faces.
+    let to = daemon.udp();
+    let interest = InterestBuilder::new(name("/x")).nonce([1; 4]).lifetime_ms(10).build();
+    let _peers: Vec<_> = (0..2000)
+        .map(|_| {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(&interest, to).unwrap();
+            socket
+        })
+        .collect();
+    until("all have come", || Some(()).filter(|()| value(&scrape(address), "namely_faces") >= Some(1900.0)));
+    let text = scrape(address);
+    // So that a server knows what to reckon with: docs/metrics.md says how many series a face has.
+    let per_face = text.len() / 2000;
+    assert!(per_face < 1200, "{per_face} octets a face");
+}
