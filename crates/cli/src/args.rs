@@ -157,6 +157,8 @@ pub enum Command {
     /// Check and make catalogues of blocks and files, and names of CMS
     #[command(subcommand)]
     Catalogue(catalogue::Cat),
+    /// Print what NFD's configuration is as namelyd's
+    Migrate(migrate::Migrate),
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,

@@ -14,6 +14,7 @@ pub mod get;
 pub mod kernel;
 pub mod key;
 pub mod ls;
+pub mod migrate;
 pub mod model;
 pub mod neighbors;
 pub mod peek;
@@ -85,6 +86,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Cert(c) => c.run(&ctx),
         Command::Dissect(c) => c.run(&ctx),
         Command::Testbed(c) => c.run(&ctx),
+        Command::Migrate(c) => c.run(&ctx),
         Command::Model(c) => c.run(&ctx),
         Command::Catalogue(c) => c.run(&ctx),
         Command::Version => {

@@ -10,6 +10,8 @@ pub mod commands;
 pub mod failure;
 pub mod fetching;
 pub mod keys;
+pub mod nfd_conf;
+pub mod nfdc;
 pub mod output;
 pub mod router;
 pub mod signing;
@@ -23,8 +25,11 @@ use clap::Parser;
 /// Parses the command line, runs the command and turns its failure into a message and an exit
 /// status.
 pub fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let (cli, hint) = command_line();
     let out = output::Output::new(cli.global.json, cli.global.quiet);
+    if let Some(hint) = hint {
+        out.remark(hint);
+    }
     // A router has settings of its own, which its configuration says: its log's level, core dumps.
     if !matches!(cli.command, args::Command::Up(_)) {
         init_log(cli.global.verbose, cli.command.logs_access());
@@ -41,6 +46,24 @@ pub fn main() -> ExitCode {
             out.failure(&failure);
             ExitCode::from(failure.exit as u8)
         }
+    }
+}
+
+/// The command line, and a hint if it was said in the words of another program. A wrong one ends
+/// the process, as help does.
+fn command_line() -> (args::Cli, Option<String>) {
+    let error = match args::Cli::try_parse() {
+        Ok(cli) => return (cli, None),
+        Err(error) => error,
+    };
+    let theirs: Option<Vec<String>> =
+        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+    let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
+        error.exit()
+    };
+    match args::Cli::try_parse_from(["namely"].into_iter().chain(ours.iter().map(String::as_str))) {
+        Ok(cli) => (cli, Some(format!("hint: here that is `namely {}`", ours.join(" ")))),
+        Err(_) => error.exit(),
     }
 }
 

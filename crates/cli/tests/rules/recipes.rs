@@ -22,7 +22,8 @@ const RECIPES: [Recipe; 5] = [
     Recipe {
         title: "### A face kind",
         words: &["websocket", "WebSocket", "Ws", "listen_websocket", "WEBSOCKET_PORT", "BadWebSocket"],
-        own: &["crates/io/src/websocket/"],
+        // NFD's configuration has a section of that name.
+        own: &["crates/io/src/websocket/", "crates/cli/src/nfd_conf/faces.rs"],
         places_max: 4,
     },
     Recipe {

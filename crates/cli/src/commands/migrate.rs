@@ -1,0 +1,69 @@
+//! `namely migrate`: NFD's configuration as namelyd's.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Failure, io_failure};
+use crate::nfd_conf::{Note, info, migrate};
+
+/// Largest nfd.conf, octets; a longer one is refused.
+const NFD_CONF_OCTETS_MAX: u64 = 1 << 20;
+
+/// Print what an nfd.conf of NFD is as namely.toml, and what of it has no equivalent.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely migrate /etc/ndn/nfd.conf > namely.toml\n  namelyd --config namely.toml --check\n\nWhat has no equivalent is told on standard error, and in the file as comments."
+)]
+pub struct Migrate {
+    /// NFD's configuration.
+    #[arg(value_name = "NFD.CONF")]
+    file: PathBuf,
+}
+
+impl Migrate {
+    /// Prints the configuration.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let text = read(&self.file)?;
+        let path = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
+        let config = info::parse(&text).map_err(|error| {
+            Failure::failed(format!("{} is no nfd.conf: {error}", self.file.display()))
+                .hint("`nfd --config FILE` says what NFD thinks of it")
+        })?;
+        let migrated = migrate(&config, &path);
+        let mut toml = migrated.toml;
+        if !migrated.notes.is_empty() {
+            toml.push_str("\n# Of nfd.conf, not quite the same or not here:\n");
+            for note in &migrated.notes {
+                toml.push_str(&format!("# {}\n", said(note)));
+            }
+        }
+        let notes = || -> Vec<_> {
+            let notes = migrated.notes.iter();
+            notes.map(|note| json!({"line": note.line, "key": note.key, "note": note.text})).collect()
+        };
+        ctx.out.answer(|| toml.trim_end().to_owned(), || json!({"toml": toml, "notes": notes()}));
+        for note in &migrated.notes {
+            ctx.out.remark(said(note));
+        }
+        Ok(())
+    }
+}
+
+fn said(note: &Note) -> String {
+    format!("line {}, {}: {}", note.line, note.key, note.text)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let file = std::fs::File::open(path).map_err(|error| io_failure("read", path, error))?;
+    let mut text = String::new();
+    let read = file.take(NFD_CONF_OCTETS_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| io_failure("read", path, error))?;
+    if text.len() as u64 > NFD_CONF_OCTETS_MAX {
+        return Err(Failure::failed(format!("{} is longer than 1 MiB: this is no nfd.conf", path.display())));
+    }
+    Ok(text)
+}

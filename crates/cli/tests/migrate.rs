@@ -1,0 +1,313 @@
+//! `namely migrate`: configurations of NFD, and what namelyd makes of the outcome.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::Home;
+use namely_skip::{Need, skip};
+
+const NFD_CONF: &str = r#"
+; A router with most of what there is.
+general
+{
+  user ndn
+  group ndn
+}
+log
+{
+  default_level INFO
+  FibManager DEBUG
+}
+forwarder
+{
+  default_hop_limit 32
+}
+tables
+{
+  cs_max_packets 1000 ; packets
+  cs_policy priority_fifo
+  cs_unsolicited_policy admit-local
+  strategy_choice
+  {
+    / /localhost/nfd/strategy/best-route
+    /a /localhost/nfd/strategy/asf/v=5/probing-interval~30000
+    /b /localhost/nfd/strategy/access
+  }
+  network_region
+  {
+    /r/1
+  }
+}
+face_system
+{
+  general
+  {
+    enable_congestion_marking no
+  }
+  unix
+  {
+    path SOCKET
+  }
+  tcp
+  {
+    port 0
+    enable_v6 no
+  }
+  udp
+  {
+    port 0
+    idle_timeout 300
+    unicast_mtu 1452
+    mcast yes
+    whitelist
+    {
+      ifname lo
+      ifname "wl*"
+    }
+  }
+  ether
+  {
+    listen no
+    mcast yes
+    whitelist
+    {
+      *
+    }
+  }
+  websocket
+  {
+    listen no
+  }
+  netdev_bound
+  {
+    rule
+    {
+      remote udp4://192.0.2.1:6363
+    }
+  }
+}
+authorizations
+{
+  authorize
+  {
+    certfile keys/a.ndncert
+    privileges
+    {
+      faces
+      fib
+      cs
+      strategy-choice
+    }
+  }
+  authorize
+  {
+    certfile any
+    privileges
+    {
+      faces
+    }
+  }
+}
+rib
+{
+  localhost_security
+  {
+    trust-anchor
+    {
+      type any
+    }
+  }
+  localhop_security
+  {
+    trust-anchor
+    {
+      type file
+      file-name keys/a.ndncert
+    }
+    trust-anchor
+    {
+      type any
+    }
+  }
+  prefix_announcement_validation
+  {
+    trust-anchor
+    {
+      type file
+      file-name keys/p.ndncert
+    }
+  }
+  auto_prefix_propagate
+  {
+    cost 15
+  }
+  readvertise_nlsr yes
+}
+new_section
+{
+}
+"#;
+
+fn write(home: &Home, text: &str) -> PathBuf {
+    let path = home.path("nfd.conf");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn migrated(home: &Home, conf: &Path) -> toml::Table {
+    home.ok(["migrate", conf.to_str().unwrap(), "--quiet"]).parse().unwrap()
+}
+
+/// What namelyd says of the outcome.
+fn check(home: &Home, conf: &Path) {
+    let toml = home.path("namely.toml");
+    std::fs::write(&toml, home.ok(["migrate", conf.to_str().unwrap(), "--quiet"])).unwrap();
+    let said = home.ok(["up", "--config", toml.to_str().unwrap(), "--check"]);
+    assert!(said.contains("configuration ok"), "{said}");
+}
+
+#[test]
+fn each_key_of_nfd_is_the_key_that_does_the_same() {
+    let home = Home::new();
+    let path = write(&home, &NFD_CONF.replace("SOCKET", "/run/nfd/nfd.sock"));
+    let folder = path.parent().unwrap().display().to_string();
+    let expected = format!(
+        r#"
+        process.user = "ndn"
+        log.level = "info"
+        network.regions = ["/r/1"]
+        tables = {{ cs_packets_max = 1000, cs_policy = "fifo", cs_unsolicited = "admit-local" }}
+        strategy = {{ "/" = "best-route", "/a" = "/localhost/nfd/strategy/asf/v=5/probing-interval~30000" }}
+        [faces]
+        listen = ["unix:///run/nfd/nfd.sock", "tcp://0.0.0.0:0", "udp://0.0.0.0:0", "udp://[::]:0"]
+        congestion_threshold_octets = 0
+        idle_timeout_s = 300
+        multicast = [{{ interface = "lo", group = "udp://224.0.23.170:56363" }}]
+        [authorization]
+        announcement_anchors = ["{folder}/keys/p.ndncert"]
+        localhop_rib = true
+        user = [{{ user = "*", register = ["/"], manage = true }}]
+        key = [{{ certificate = "{folder}/keys/a.ndncert", register = ["/"], manage = true }}]
+        [readvertise]
+        origins = ["client"]
+        "#
+    );
+    let expected: toml::Table = expected.parse().unwrap();
+    let migrated = migrated(&home, &path);
+    for key in expected.keys().chain(migrated.keys()) {
+        assert_eq!(migrated.get(key), expected.get(key), "{key}");
+    }
+}
+
+#[test]
+fn what_has_no_equivalent_is_told_with_its_line_and_what_to_do() {
+    let home = Home::new();
+    let path = write(&home, &NFD_CONF.replace("SOCKET", "/run/nfd/nfd.sock"));
+    let answer = home.json(["migrate", path.to_str().unwrap()]).remove(0);
+    let notes = answer["notes"].as_array().unwrap();
+    let expected = [
+        ("general.group", "no group"),
+        ("log.FibManager", "[log] level"),
+        ("forwarder.default_hop_limit", "none"),
+        ("tables.cs_policy", "fifo"),
+        ("tables.strategy_choice", "no strategy `access`"),
+        ("face_system.udp.unicast_mtu", "namely face update"),
+        ("face_system.ether.mcast", "[[faces.multicast]]"),
+        ("face_system.netdev_bound", "[[face]]"),
+        ("authorizations.authorize.privileges", "manage"),
+        ("rib.localhop_security.trust-anchor", "[[authorization.key]]"),
+        ("rib.auto_prefix_propagate", "[readvertise]"),
+        ("new_section", "not known"),
+    ];
+    for (key, text) in expected {
+        let of_key =
+            notes.iter().find(|note| note["key"] == key).unwrap_or_else(|| panic!("{key}: {notes:#?}"));
+        assert!(of_key["note"].as_str().unwrap().contains(text), "{of_key}");
+        let line = of_key["line"].as_u64().unwrap() as usize;
+        let last = key.rsplit('.').next().unwrap();
+        let said = NFD_CONF.lines().nth(line - 1).unwrap();
+        let is_below = ["strategy_choice", "netdev_bound", "privileges", "trust-anchor"].contains(&last);
+        assert!(is_below || said.contains(last), "{key}: line {line} is {said}");
+    }
+    assert_eq!(notes.len(), expected.len(), "{notes:#?}");
+    let text = home.run(["migrate", path.to_str().unwrap()]);
+    assert!(text.stderr.contains("line 6, general.group") && text.stdout.contains("# line 6, general.group"));
+}
+
+#[test]
+fn a_router_starts_with_what_came_out_and_nfds_programs_find_its_socket() {
+    let home = Home::new();
+    let socket = home.path("nfd.sock");
+    let conf = "face_system\n{\nunix\n{\npath SOCKET\n}\nudp\n{\nport 0\nmcast no\n}\n}\nrib\n{\nlocalhost_security\n{\ntrust-anchor\n{\ntype any\n}\n}\n}\n";
+    let path = write(&home, &conf.replace("SOCKET", socket.to_str().unwrap()));
+    check(&home, &path);
+    let mut home = home;
+    let toml = home.path("namely.toml");
+    let command = home.namely(["up", "--config", toml.to_str().unwrap()]);
+    home.spawn(command);
+    home.wait_for("the router is there", || socket.exists());
+    let uri = format!("unix://{}", socket.display());
+    let channels = home.ok(["--router", &uri, "channel", "list"]);
+    assert!(channels.contains(&uri) && channels.contains("udp4://0.0.0.0:"), "{channels}");
+    assert!(channels.contains("udp6://[::]:"), "both listen on one port: {channels}");
+}
+
+#[test]
+fn an_empty_file_is_a_router_for_nobody_and_says_so_in_toml() {
+    let home = Home::new();
+    let path = write(&home, "");
+    let table = migrated(&home, &path);
+    assert_eq!(table["faces"]["listen"].as_array().unwrap().len(), 0, "NFD listens where it has sections");
+    check(&home, &path);
+}
+
+#[test]
+fn what_is_no_nfd_conf_is_refused_with_its_line() {
+    let home = Home::new();
+    let path = write(&home, "a\n{\n");
+    let said = home.fails(1, ["migrate", path.to_str().unwrap()]);
+    assert!(said.contains("no nfd.conf: line 2"), "{said}");
+    let said = home.fails(1, ["migrate", "/nonexistent/nfd.conf"]);
+    assert!(said.contains("cannot read /nonexistent/nfd.conf"), "{said}");
+}
+
+#[test]
+fn a_file_of_a_mebibyte_is_read_and_one_octet_more_is_not() {
+    let home = Home::new();
+    let path = write(&home, &";".repeat(1 << 20));
+    migrated(&home, &path);
+    let path = write(&home, &";".repeat((1 << 20) + 1));
+    assert!(home.fails(1, ["migrate", path.to_str().unwrap()]).contains("1 MiB"));
+}
+
+#[test]
+fn the_sample_that_comes_with_nfd_is_taken_as_a_whole() {
+    let sample = std::env::var_os("NFD_BIN")
+        .map(|nfd| PathBuf::from(nfd).join("../../etc/ndn/nfd.conf.sample"))
+        .filter(|sample| sample.exists());
+    let Some(sample) = sample else {
+        return skip(Need::Peers, "NFD_BIN names no NFD that was installed with its sample");
+    };
+    let home = Home::new();
+    check(&home, &sample);
+    let answer = home.json(["migrate", sample.to_str().unwrap()]).remove(0);
+    let notes = answer["notes"].as_array().unwrap();
+    assert!(notes.iter().all(|note| !note["note"].as_str().unwrap().contains("not known")), "{notes:#?}");
+    assert!(notes.len() < 8, "{notes:#?}");
+}
+
+#[test]
+fn commands_in_the_words_of_nfdc_are_done_with_a_hint_of_ours() {
+    let home = Home::with_router();
+    let ended = home.run(["face", "create", "remote", "udp4://127.0.0.1:9", "persistency", "permanent"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let hint = "hint: here that is `namely face create udp4://127.0.0.1:9 --persistency permanent`";
+    assert!(ended.stderr.contains(hint), "{}", ended.stderr);
+    home.ok(["route", "add", "prefix", "/a", "nexthop", "udp4://127.0.0.1:9", "cost", "7"]);
+    let fib = home.ok(["fib", "list"]);
+    assert!(fib.contains("/a"), "{fib}");
+    // What neither takes is told in our words.
+    let said = home.fails(2, ["fib", "make"]);
+    assert!(said.contains("unrecognized subcommand"), "{said}");
+}
