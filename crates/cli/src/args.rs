@@ -115,6 +115,8 @@ pub enum Command {
     Wait(wait::Wait),
     /// Show what the router is doing
     Status(status::Status),
+    /// Show what passes through the router just now, in the terminal
+    Top(top::Top),
     /// Say what the router would do with a name now, and why
     Why(why::Why),
     /// List, create, change and destroy faces

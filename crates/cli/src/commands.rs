@@ -29,6 +29,7 @@ pub mod serve;
 pub mod status;
 pub mod strategy;
 pub mod testbed;
+pub mod top;
 pub mod up;
 pub mod wait;
 pub mod why;
@@ -71,6 +72,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Peek(c) => c.run(&ctx),
         Command::Poke(c) => c.run(&ctx),
         Command::Status(c) => c.run(&ctx),
+        Command::Top(c) => c.run(&ctx),
         Command::Face(c) => c.run(&ctx),
         Command::Channel(c) => c.run(&ctx),
         Command::Wait(c) => c.run(&ctx),

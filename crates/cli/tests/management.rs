@@ -482,3 +482,23 @@ fn without_a_disk_the_content_store_says_how_to_have_one() {
     let refused = home.run(["cs", "pin", "/x"]);
     assert!(refused.code != Some(0) && refused.stderr.contains("--cs-disk DIR"), "{refused:?}");
 }
+
+#[test]
+fn top_shows_once_what_passes_and_what_is_dropped_in_text_and_json() {
+    let home = Home::with_router();
+    let ping = home.namely(["peek", "/nobody/has/this"]).output().unwrap();
+    assert!(!ping.status.success());
+    let text = home.ok(["top", "--once", "--interval", "0.1"]);
+    for part in ["PIT ", "content store, memory", "bit/s in", "forwarder.no_route"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let lines = home.json(["top", "--once", "--interval", "0.1", "--sort", "face"]);
+    assert_eq!(lines.len(), 1);
+    let ids: Vec<u64> =
+        lines[0]["faces"].as_array().unwrap().iter().map(|face| face["face_id"].as_u64().unwrap()).collect();
+    assert!(ids.len() >= 3 && ids.is_sorted(), "{ids:?}");
+    assert!(lines[0]["in"]["interests"].as_f64().unwrap() > 0.0, "its own Interests: {}", lines[0]);
+    // Not at a terminal it says what to type.
+    let said = home.fails(1, ["top"]);
+    assert!(said.contains("namely top --once"), "{said}");
+}

@@ -33,7 +33,7 @@ pub struct Status {
 }
 
 /// A time of at least a tenth of a second.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.filter(|time| *time >= Duration::from_millis(100)).ok_or_else(|| "give seconds, 0.1 or more".into())
 }
@@ -152,7 +152,7 @@ impl Status {
     }
 }
 
-fn duration_text(seconds: u64) -> String {
+pub(super) fn duration_text(seconds: u64) -> String {
     let (d, h, m, s) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     match (d, h, m) {
         (0, 0, 0) => format!("{s} s"),

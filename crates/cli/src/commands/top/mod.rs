@@ -1,0 +1,103 @@
+//! `namely top`: what passes through a router just now, in the terminal.
+//!
+//! It reads management's datasets, as every client may, and changes nothing.
+
+mod rates;
+mod screen;
+mod view;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+
+use self::rates::{Rates, Sample};
+use super::Context;
+use crate::failure::Failure;
+use crate::output::Cell;
+use crate::router::connect;
+
+/// Show what passes through the router just now: faces, drops, content store, workers.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely top\n  namely top --once --interval 5\n  namely top --once --json\n\nKeys: s sorts by the next column, / filters faces by a part of their URI (Esc ends it), p pauses, q quits."
+)]
+pub struct Top {
+    /// Seconds between two looks at the router, 0.1 or more.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::status::seconds)]
+    interval: Duration,
+    /// Print it once, of one interval, and end.
+    #[arg(long)]
+    once: bool,
+    /// By which column faces are sorted, the largest first.
+    #[arg(long, value_enum, default_value_t = Sort::Octets)]
+    sort: Sort,
+    /// Only faces with this in their URIs.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// By what faces are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Sort {
+    /// Octets in and out
+    Octets,
+    /// Interests in and out
+    Interests,
+    /// Data in and out
+    Data,
+    /// The face's number
+    Face,
+}
+
+impl Sort {
+    fn next(self) -> Self {
+        match self {
+            Sort::Octets => Sort::Interests,
+            Sort::Interests => Sort::Data,
+            Sort::Data => Sort::Face,
+            Sort::Face => Sort::Octets,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Sort::Octets => "octets",
+            Sort::Interests => "Interests",
+            Sort::Data => "Data",
+            Sort::Face => "face",
+        }
+    }
+}
+
+impl Top {
+    /// Shows it until it is stopped, or once.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = connect(ctx)?;
+        if !self.once {
+            return screen::run(&mut router, self.interval, self.sort, &self.filter);
+        }
+        let stop = crate::stop::flag()?;
+        let first = Sample::take(&mut router)?;
+        let end = Instant::now() + self.interval;
+        while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(end.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        }
+        let rates = Rates::between(&first, &Sample::take(&mut router)?);
+        if ctx.out.is_json() {
+            ctx.out.line(&rates.json(self.sort, &self.filter).to_string());
+            return Ok(());
+        }
+        rates.heading().iter().for_each(|line| ctx.out.line(line));
+        let faces: Vec<Vec<Cell>> =
+            rates.faces(self.sort, &self.filter).iter().map(|face| face.cells()).collect();
+        ctx.out.line("");
+        ctx.out.table(&rates::FACE_COLUMNS, &faces);
+        let events: Vec<Vec<Cell>> = rates.events().iter().map(|event| event.cells()).collect();
+        if !events.is_empty() {
+            ctx.out.line("");
+            ctx.out.table(&rates::EVENT_COLUMNS, &events);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! The terminal: keys in, the view out, until it is quit.
+
+use std::time::{Duration, Instant};
+
+use namely_client::Client;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use super::Sort;
+use super::rates::{Rates, Sample};
+use super::view::{Chosen, draw};
+use crate::failure::Failure;
+
+/// The longest filter, characters: what is typed beyond it is not taken.
+const FILTER_CHARS_MAX: usize = 60;
+
+/// Shows the router until somebody quits. The terminal is then as it was, whatever happens.
+pub(super) fn run(router: &mut Client, interval: Duration, sort: Sort, filter: &str) -> Result<(), Failure> {
+    let terminal = ratatui::try_init().map_err(|error| {
+        Failure::failed(format!("this is no terminal: {error}")).hint("use `namely top --once`")
+    });
+    let mut terminal = terminal?;
+    let chosen = Chosen { sort, filter: filter.into(), is_typing: false, is_paused: false };
+    let done = show(&mut terminal, router, interval, chosen);
+    ratatui::restore();
+    done
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    router: &mut Client,
+    interval: Duration,
+    mut chosen: Chosen,
+) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
+    let mut before = Some(Sample::take(router)?);
+    let (mut rates, mut trouble) = (None, None);
+    let mut due = Instant::now() + interval;
+    loop {
+        terminal.draw(|frame| draw(frame, rates.as_ref(), &chosen, trouble.as_deref())).map_err(failed)?;
+        let wait = due.saturating_duration_since(Instant::now());
+        if event::poll(wait).map_err(failed)? {
+            if let Event::Key(key) = event::read().map_err(failed)?
+                && key.kind != KeyEventKind::Release
+                && is_quit(key.code, key.modifiers, &mut chosen)
+            {
+                return Ok(());
+            }
+            continue;
+        }
+        due = Instant::now() + interval;
+        if chosen.is_paused {
+            continue;
+        }
+        // A router that starts again is there again; until then what was known stays in sight.
+        match Sample::take(router) {
+            Ok(now) => {
+                rates = before.as_ref().map(|before| Rates::between(before, &now)).or(rates);
+                (before, trouble) = (Some(now), None);
+            }
+            Err(failure) => (before, trouble) = (None, Some(failure.message)),
+        }
+    }
+}
+
+/// Takes a key; true if it quits.
+fn is_quit(key: KeyCode, modifiers: KeyModifiers, chosen: &mut Chosen) -> bool {
+    if modifiers.contains(KeyModifiers::CONTROL) && key == KeyCode::Char('c') {
+        return true;
+    }
+    if chosen.is_typing {
+        match key {
+            KeyCode::Enter => chosen.is_typing = false,
+            KeyCode::Esc => (chosen.is_typing, chosen.filter) = (false, String::new()),
+            KeyCode::Backspace => drop(chosen.filter.pop()),
+            KeyCode::Char(typed) if chosen.filter.chars().count() < FILTER_CHARS_MAX => {
+                chosen.filter.push(typed)
+            }
+            _ => {}
+        }
+        return false;
+    }
+    match key {
+        KeyCode::Char('q') => return true,
+        KeyCode::Char('s') => chosen.sort = chosen.sort.next(),
+        KeyCode::Char('p') => chosen.is_paused = !chosen.is_paused,
+        KeyCode::Char('/') => chosen.is_typing = true,
+        KeyCode::Esc => chosen.filter.clear(),
+        _ => {}
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(keys: &str, chosen: &mut Chosen) -> bool {
+        keys.chars().any(|key| {
+            let code = match key {
+                '\n' => KeyCode::Enter,
+                '\x1b' => KeyCode::Esc,
+                '\x08' => KeyCode::Backspace,
+                key => KeyCode::Char(key),
+            };
+            is_quit(code, KeyModifiers::NONE, chosen)
+        })
+    }
+
+    #[test]
+    fn keys_sort_filter_pause_and_quit() {
+        let mut chosen =
+            Chosen { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false };
+        assert!(!press("s", &mut chosen) && chosen.sort == Sort::Interests);
+        assert!(!press("sss", &mut chosen) && chosen.sort == Sort::Octets, "all round");
+        assert!(!press("p", &mut chosen) && chosen.is_paused);
+        assert!(
+            !press("/sqx\x08\n", &mut chosen) && chosen.filter == "sq" && !chosen.is_typing,
+            "typed, not done"
+        );
+        assert!(!press("\x1b", &mut chosen) && chosen.filter.is_empty());
+        assert!(press("q", &mut chosen));
+        assert!(is_quit(KeyCode::Char('c'), KeyModifiers::CONTROL, &mut chosen));
+    }
+
+    #[test]
+    fn a_filter_is_so_long_and_no_longer() {
+        let mut chosen =
+            Chosen { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false };
+        press(&format!("/{}", "x".repeat(FILTER_CHARS_MAX + 1)), &mut chosen);
+        assert_eq!(chosen.filter.len(), FILTER_CHARS_MAX);
+    }
+}

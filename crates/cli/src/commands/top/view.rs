@@ -1,0 +1,165 @@
+//! How it looks: the router in a few lines, faces, what is counted, and the keys, from 80 columns
+//! and 24 lines on.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table};
+
+use super::Sort;
+use super::rates::{Rates, short};
+
+/// What the person has chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) sort: Sort,
+    pub(super) filter: String,
+    /// Whether what is typed goes to the filter.
+    pub(super) is_typing: bool,
+    pub(super) is_paused: bool,
+}
+
+/// Draws it; `trouble` is why nothing new is known.
+pub(super) fn draw(frame: &mut Frame<'_>, rates: Option<&Rates>, chosen: &Chosen, trouble: Option<&str>) {
+    let Some(rates) = rates else {
+        return frame.render_widget(Paragraph::new(trouble.unwrap_or("looking ...")), frame.area());
+    };
+    let heading = rates.heading();
+    let events = rates.events().len().min(6) as u16;
+    let [head, faces, counted, keys] = Layout::vertical([
+        Constraint::Length(heading.len() as u16),
+        Constraint::Min(4),
+        Constraint::Length(if events > 0 { events + 2 } else { 0 }),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let heading: Vec<Line<'_>> = heading.into_iter().map(Line::from).collect();
+    frame.render_widget(Paragraph::new(heading), head);
+    draw_faces(frame, faces, rates, chosen);
+    if events > 0 {
+        draw_events(frame, counted, rates);
+    }
+    frame.render_widget(Paragraph::new(keys_line(chosen, trouble)).style(reversed()), keys);
+}
+
+fn reversed() -> Style {
+    Style::new().add_modifier(Modifier::REVERSED)
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen) {
+    let faces = rates.faces(chosen.sort, &chosen.filter);
+    // The table's head and the line that says what is left out.
+    let room = usize::from(area.height.saturating_sub(3));
+    let rows = faces.iter().take(room).map(|face| {
+        let [bits_in, bits_out] = face.octets.map(|octets| short(octets * 8.0));
+        let [interests_in, interests_out] = face.interests.map(short);
+        let [data_in, data_out] = face.data.map(short);
+        let numbers =
+            [face.id.to_string(), bits_in, bits_out, interests_in, interests_out, data_in, data_out];
+        let aligned = numbers.into_iter().map(|number| Line::from(number).right_aligned());
+        Row::new(aligned.chain([Line::from(face.remote.clone())]))
+    });
+    let head = ["face", "bit/s in", "out", "Int/s in", "out", "Data/s in", "out"];
+    let head = head.into_iter().map(|title| Line::from(title).right_aligned()).chain([Line::from("remote")]);
+    let widths = [
+        Constraint::Length(6),
+        Constraint::Length(8),
+        Constraint::Length(7),
+        Constraint::Length(8),
+        Constraint::Length(7),
+        Constraint::Length(9),
+        Constraint::Length(7),
+        Constraint::Min(10),
+    ];
+    let [above, below] = Layout::vertical([Constraint::Min(2), Constraint::Length(1)]).areas(area);
+    let table = Table::new(rows, widths).header(Row::new(head).style(bold()).top_margin(1));
+    frame.render_widget(table, above);
+    if let Some(more) = faces.len().checked_sub(room).filter(|more| *more > 0) {
+        frame.render_widget(Paragraph::new(format!("       and {more} more")), below);
+    }
+}
+
+fn draw_events(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
+    let rows = rates.events().iter().map(|event| {
+        let face = event.face.map(|face| face.to_string()).unwrap_or_default();
+        let numbers = [face, short(event.rate), event.total.to_string()];
+        let numbers = numbers.into_iter().map(|number| Line::from(number).right_aligned());
+        Row::new([Line::from(event.name.clone())].into_iter().chain(numbers))
+    });
+    let head = ["face", "a second", "in all"].into_iter().map(|title| Line::from(title).right_aligned());
+    let head = Row::new([Line::from("counter")].into_iter().chain(head)).style(bold()).top_margin(1);
+    let widths = [Constraint::Min(36), Constraint::Length(6), Constraint::Length(10), Constraint::Length(14)];
+    frame.render_widget(Table::new(rows, widths).header(head), area);
+}
+
+fn keys_line(chosen: &Chosen, trouble: Option<&str>) -> String {
+    if let Some(trouble) = trouble {
+        return format!(" {trouble}; looking again, q quits");
+    }
+    if chosen.is_typing {
+        return format!(" faces with: {}_   (Enter keeps it, Esc ends it)", chosen.filter);
+    }
+    let paused = if chosen.is_paused { "paused, p goes on" } else { "p pauses" };
+    let filter = if chosen.filter.is_empty() { "/ filters".into() } else { format!("/ {}", chosen.filter) };
+    format!(" s sorted by {}   {filter}   {paused}   q quits", chosen.sort.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::rates::tests::rates;
+    use super::*;
+
+    fn chosen() -> Chosen {
+        Chosen { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false }
+    }
+
+    fn drawn(columns: u16, lines: u16, chosen: &Chosen, trouble: Option<&str>) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
+        terminal.draw(|frame| draw(frame, Some(&rates()), chosen, trouble)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..columns).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..lines).map(line).collect()
+    }
+
+    #[test]
+    fn everything_has_its_place_in_eighty_columns_and_twenty_four_lines() {
+        let screen = drawn(80, 24, &chosen(), None);
+        let all = screen.join("\n");
+        for part in
+            ["up 1 min 1 s", "satisfied 75 %", "hits 75 % of 20 a second", "udp4://192.0.2.1:6363", "12.00M"]
+        {
+            assert!(all.contains(part), "{part}:\n{all}");
+        }
+        let at = |part: &str| {
+            screen.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}:\n{all}"))
+        };
+        assert!(at("udp4://") < at("tcp4://"), "the face with most first:\n{all}");
+        assert!(at("forwarder.no_route") < at("forwarder.loop"), "{all}");
+        assert_eq!(at("q quits"), 23);
+    }
+
+    #[test]
+    fn a_small_terminal_shows_what_has_room_and_nothing_falls_over() {
+        for (columns, lines) in [(80, 24), (40, 10), (20, 5), (1, 1)] {
+            drawn(columns, lines, &chosen(), None);
+        }
+    }
+
+    #[test]
+    fn the_last_line_says_what_keys_do_and_what_is_wrong() {
+        let last = |chosen: &Chosen, trouble| drawn(80, 24, chosen, trouble).pop().unwrap();
+        assert!(last(&Chosen { is_paused: true, ..chosen() }, None).contains("p goes on"));
+        assert!(
+            last(&Chosen { filter: "udp".into(), is_typing: true, ..chosen() }, None).contains("with: udp_")
+        );
+        assert!(last(&chosen(), Some("no router")).contains("no router; looking again"));
+    }
+}
