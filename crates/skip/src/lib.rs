@@ -43,6 +43,8 @@ pub enum Need {
     Cc,
     /// A C++ compiler.
     Cxx,
+    /// XRootD 5: its server, its clients and the headers of its server.
+    Xrootd,
     /// `valgrind`.
     Valgrind,
     /// `openssl`.
@@ -76,6 +78,7 @@ impl Need {
         Need::Go,
         Need::Cc,
         Need::Cxx,
+        Need::Xrootd,
         Need::Valgrind,
         Need::Openssl,
         Need::Curl,
