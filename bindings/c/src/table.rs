@@ -108,7 +108,7 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ICN_SOCKETS_MAX;
+    use crate::types::{ICN_OPEN_MAX, ICN_SOCKETS_MAX};
 
     type Table<T> = super::Table<T, ICN_SOCKETS_MAX>;
 
@@ -135,6 +135,15 @@ mod tests {
         assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
         table.remove(numbers[500]).unwrap();
         table.insert(7).unwrap();
+        assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
+    }
+
+    #[test]
+    fn there_are_16384_places_for_open_objects() {
+        let table = super::Table::<_, ICN_OPEN_MAX>::new();
+        for i in 0..ICN_OPEN_MAX {
+            table.insert(i).unwrap();
+        }
         assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
     }
 

@@ -197,6 +197,15 @@ class ObjectFile(io.RawIOBase):
             raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
         return Fetch(self._stream.read_range(start, size))
 
+    def read_ranges(self, ranges: Sequence[tuple[int, int]], *, timeout: float | None = None) -> list[bytes]:
+        """The octets of each range (where it begins, and its size): all of them are asked for side by side.
+
+        Each is shorter only where the object ends before. One that cannot be had is an error of the call.
+        """
+        if any(start < 0 or size < 0 for start, size in ranges):
+            raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
+        return self._stream.read_ranges(list(ranges)).wait(timeout)
+
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Goes to a place; where it is then."""
         self._position = self._stream.seek(offset, whence)
