@@ -175,8 +175,8 @@
 // Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
 #define ICN_PUSH 8192
 
-// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the next
-// read, as ICN_OPT_READ_AHEAD_OCTETS says.
+// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the
+// next read, as ICN_OPT_READ_AHEAD_OCTETS says.
 #define ICN_AHEAD 16384
 
 // What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom
@@ -407,11 +407,11 @@ int icn_shut(int object);
 int icn_fstat(int object, struct icn_stat *stat);
 
 // `len` octets of an open object from `offset` on, verified. Only the segments that hold them are
-// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if it
-// goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
+// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if
+// it goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
 //
-// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL
-// for an offset before the object, ENOBUFS if the socket has as much under way as it may.
+// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+// EINVAL for an offset before the object, ENOBUFS if the socket has as much under way as it may.
 ssize_t icn_read_at(int object, void *buf, size_t len, int64_t offset, int flags);
 
 // Ends reading ahead of an open object, and gives back its memory.

@@ -1,6 +1,6 @@
-//! XRootD and its storage plugin (docs/xrootd.md; VI-06, VI-07, X-06): the real server, as an ordinary user
-//! on a free port, hands out files that `namely serve` serves under names of CMS, to `xrdcp`, `xrdfs`,
-//! XRootD's Python client, uproot and curl.
+//! XRootD and its storage plugin (docs/xrootd.md; VI-06, VI-07, X-06): the real server, as an
+//! ordinary user on a free port, hands out files that `namely serve` serves under names of CMS, to
+//! `xrdcp`, `xrdfs`, XRootD's Python client, uproot and curl.
 
 use std::fs;
 use std::net::TcpListener;

@@ -405,11 +405,11 @@ pub unsafe extern "C" fn icn_fstat(object: c_int, stat: *mut icn_stat) -> c_int 
 }
 
 /// `len` octets of an open object from `offset` on, verified. Only the segments that hold them are
-/// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if it
-/// goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
+/// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if
+/// it goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
 ///
-/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL
-/// for an offset before the object, ENOBUFS if the socket has as much under way as it may.
+/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+/// EINVAL for an offset before the object, ENOBUFS if the socket has as much under way as it may.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_read_at(
     object: c_int,

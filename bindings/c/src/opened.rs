@@ -1,8 +1,8 @@
 //! Objects that a C program holds by a number (`icn_open` and its relatives), and the listings of
 //! directories.
 //!
-//! Follows docs/c.md. Where nothing says that reading goes on (ICN_AHEAD), only what is read is asked
-//! for; so any number of objects may be open, and none of them keeps content.
+//! Follows docs/c.md. Where nothing says that reading goes on (ICN_AHEAD), only what is read is
+//! asked for; so many objects may be open, and none of them keeps content.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,6 @@ impl Opened {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// EBADFD in a child of fork is the table's; the socket may have been closed meanwhile.
     fn of(number: c_int) -> Result<Arc<Self>, Failure> {
         Ok(OPENED.get(number)?)
     }
@@ -116,7 +115,7 @@ impl Opened {
         if held.is_none() {
             // Another one than `stream`, whose ranges need no lock. That its version is known makes
             // finding it free.
-            let stream = self.stream.again().map_err(|error| Failure::from(error))?;
+            let stream = self.stream.again().map_err(Failure::from)?;
             *held = Some(Ahead { stream, position: 0 });
         }
         let Some(ahead) = &mut *held else { return Err(Errno(libc::EIO).into()) };

@@ -1,5 +1,5 @@
-//! The sockets of the process, and the objects that it has open, by their numbers: tables of a fixed
-//! number of slots.
+//! The sockets of the process, and the objects that it has open, by their numbers: tables of a
+//! fixed number of slots.
 //!
 //! A number holds a slot and how often the slot was released, so that the number of a closed socket
 //! stays unknown (EBADF) when its slot has another one. A child of fork never waits for a lock that

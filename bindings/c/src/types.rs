@@ -123,8 +123,8 @@ pub const ICN_REFUSE: c_int = 0x1000;
 /// Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
 pub const ICN_PUSH: c_int = 0x2000;
 
-/// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the next
-/// read, as ICN_OPT_READ_AHEAD_OCTETS says.
+/// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the
+/// next read, as ICN_OPT_READ_AHEAD_OCTETS says.
 pub const ICN_AHEAD: c_int = 0x4000;
 
 /// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom

@@ -309,8 +309,8 @@ impl ObjectStream {
         Ok(pending)
     }
 
-    /// The octets of each range (where it begins, and how many), wherever the stream is: all of them
-    /// are asked for side by side, and of what they have in common no more than once.
+    /// The octets of each range (where it begins, and how many), wherever the stream is: all of
+    /// them are asked for side by side, and what they have in common once.
     ///
     /// # Errors
     /// As [`ObjectStream::read_range`]. One range that cannot be had is an error of the call.
