@@ -29,7 +29,7 @@ pub use self::datagram::{DATAGRAMS_MAX, Datagram};
 pub use self::error::{RecvError, SendError};
 pub use self::into::{Flow, Sink};
 use self::job::{Content, ContentSink, FetchParams, Job, SET_ASIDE_OCTETS_MAX};
-pub use self::ranges::PARTS_AT_ONCE;
+pub use self::ranges::{PARTS_AT_ONCE, Ranges};
 pub use self::replies::Received;
 use self::replies::{Outcome, To};
 pub use self::revocation::REVOCATIONS_MAX;

@@ -15,6 +15,9 @@ use crate::error::{CallError, FetchError};
 /// Parts of an object that one call asks for at once; further ones follow as these come.
 pub const PARTS_AT_ONCE: usize = 256;
 
+/// The octets of each range that was asked for, in that order.
+pub type Ranges = Vec<Vec<u8>>;
+
 /// What is fetched in one piece for some of the ranges.
 struct Span {
     part: Part,
@@ -31,7 +34,7 @@ pub(super) fn read(
     job: &mut Job<'_>,
     found: &Found,
     ranges: &[ops::Range<u64>],
-) -> Result<Vec<Vec<u8>>, FetchError> {
+) -> Result<Ranges, FetchError> {
     let mut read = vec![Vec::new(); ranges.len()];
     let mut waiting = spans(job, found, ranges)?;
     let mut begun: VecDeque<(Span, Option<Begun>)> = VecDeque::new();

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::ObjectInfo;
 use super::job::{Content, ContentSink, FetchParams, Job, SEGMENT_OCTETS};
 use super::queue::LOOK;
 use super::range::{Found, Range, RangePart};
+use super::ranges::{self, Ranges};
 use super::shared::{FetchSlot, Shared};
-use super::{ObjectInfo, ranges};
 use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
 use crate::pending::{Pending, Promise, call};
@@ -314,7 +315,7 @@ impl ObjectStream {
     ///
     /// # Errors
     /// As [`ObjectStream::read_range`]. One range that cannot be had is an error of the call.
-    pub fn read_ranges(&self, ranges: &[(u64, usize)]) -> Result<Vec<Vec<u8>>, FetchError> {
+    pub fn read_ranges(&self, ranges: &[(u64, usize)]) -> Result<Ranges, FetchError> {
         self.read_ranges_async(ranges)?.wait(self.timeout)
     }
 
@@ -326,7 +327,7 @@ impl ObjectStream {
     pub fn read_ranges_async(
         &self,
         ranges: &[(u64, usize)],
-    ) -> Result<Pending<Result<Vec<Vec<u8>>, FetchError>>, FetchError> {
+    ) -> Result<Pending<Result<Ranges, FetchError>>, FetchError> {
         self.shared.engine.check_process()?;
         let (promise, pending) = call();
         let octets_max = self.octets().unwrap_or(u64::MAX);
