@@ -63,7 +63,7 @@ pub enum Need {
 
 impl Need {
     /// Every one.
-    pub const ALL: [Need; 21] = [
+    pub const ALL: [Need; 22] = [
         Need::Root,
         Need::Namespaces,
         Need::Netem,
