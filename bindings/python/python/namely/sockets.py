@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
