@@ -175,6 +175,10 @@
 // Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
 #define ICN_PUSH 8192
 
+// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the
+// next read, as ICN_OPT_READ_AHEAD_OCTETS says.
+#define ICN_AHEAD 16384
+
 // What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom
 // began has octets.
 #define ICN_POLLIN 1
@@ -193,6 +197,15 @@
 
 // Objects that icn_recvfrom has begun on one socket and not brought to their end.
 #define ICN_OBJECTS_MAX 16
+
+// Objects that icn_open has opened in a process.
+#define ICN_OPEN_MAX 16384
+
+// Ranges of one icn_readv_at.
+#define ICN_RANGES_MAX 1024
+
+// Octets of all ranges of one icn_readv_at.
+#define ICN_RANGES_OCTETS_MAX (1 << 30)
 
 // Requests of one socket that wait for the program's answer; a further one takes the place of the
 // oldest.
@@ -224,7 +237,27 @@ struct icn_stat {
     int64_t st_segments;
     // The version in its name; 0 if it has none.
     uint64_t st_version;
+    // When it was changed last, in nanoseconds since the Unix epoch; -1 if nobody says.
+    int64_t st_changed_ns;
+    // 1 if it is a directory, whose entries icn_listdir tells; else 0.
+    int32_t st_is_directory;
 };
+
+// Octets of an object that icn_readv_at is to read.
+struct icn_range {
+    // Where they begin.
+    int64_t rng_offset;
+    // Where to.
+    void *rng_base;
+    // How many are wanted.
+    size_t rng_len;
+    // How many were read: fewer at the object's end only.
+    size_t rng_read;
+};
+
+// What icn_listdir calls for each entry of a directory: with `arg`, the entry's name, which ends
+// with a zero, its length, and whether it is a directory. Anything but 0 ends the listing.
+typedef int (*icn_entry_fn)(void *arg, const char *name, size_t len, int is_directory);
 
 // A datagram: an Interest or its Data. Zero the fields that you do not use.
 struct icn_msghdr {
@@ -355,6 +388,53 @@ ssize_t icn_pread(int socket,
 //
 // Returns 0, or -1 as icn_recvfrom.
 int icn_stat(int socket, const struct sockaddr_icn *name, socklen_t namelen, struct icn_stat *stat);
+
+// Consumer: opens the object `name`, which is then held by a number of its own: one version of it,
+// whatever is published meanwhile. Nothing of its content is asked for. It waits, also on a socket
+// that does not wait otherwise, and so do all calls with the number. Threads may share it.
+//
+// Returns the number, or -1 as icn_recvfrom; EMFILE (ICN_OPEN_MAX are open).
+int icn_open(int socket, const struct sockaddr_icn *name, socklen_t namelen);
+
+// Closes what icn_open opened. Calls with it that are under way go on to their end.
+//
+// Returns 0, or -1: EBADF, EBADFD.
+int icn_shut(int object);
+
+// What is known of an open object; waits for nothing.
+//
+// Returns 0, or -1: EBADF.
+int icn_fstat(int object, struct icn_stat *stat);
+
+// `len` octets of an open object from `offset` on, verified. Only the segments that hold them are
+// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if
+// it goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
+//
+// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+// EINVAL for an offset before the object, ENOBUFS if the socket has as much under way as it may.
+ssize_t icn_read_at(int object, void *buf, size_t len, int64_t offset, int flags);
+
+// Ends reading ahead of an open object, and gives back its memory.
+//
+// Returns 0, or -1: EBADF.
+int icn_calm(int object);
+
+// Octets of an open object from many places at once: all are asked for side by side. `rng_read` of
+// each range tells how many it got, fewer than wanted at the object's end only.
+//
+// Returns how many octets in all, or -1 as icn_read_at, and nothing is read then; EINVAL for more
+// than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
+ssize_t icn_readv_at(int object, struct icn_range *ranges, size_t count);
+
+// Consumer: calls `entry` with `arg` for each entry of the directory `name`, verified. It waits,
+// also on a socket that does not wait otherwise.
+//
+// Returns 0, what `entry` returned if it ended the listing, or -1 as icn_recvfrom.
+int icn_listdir(int socket,
+                const struct sockaddr_icn *name,
+                socklen_t namelen,
+                icn_entry_fn entry,
+                void *arg);
 
 // Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if
 // msg_iovlen is not 0; icn_recvmsg brings its Data. Producer: answers the request msg_request with

@@ -62,6 +62,12 @@ pub fn python_package() -> Result<PathBuf, String> {
         .clone()
 }
 
+/// The Python of a virtual environment with XRootD's client and uproot.
+pub fn xrootd_python() -> Result<PathBuf, String> {
+    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PYTHON.get_or_init(|| environment("xrootd", &sources().join("xrootd/requirements.txt"))).clone()
+}
+
 /// Installs what the file `requirements` lists into the virtual environment of `python`, if it is
 /// not there yet.
 pub fn python_requirements(python: &Path, requirements: &Path) -> Result<(), String> {

@@ -106,6 +106,20 @@ impl Running {
         }
     }
 
+    /// Waits until it wrote the line `text` to standard output.
+    ///
+    /// # Panics
+    /// If it ends before, or takes too long.
+    pub fn line(&mut self, text: &str) {
+        let deadline = Instant::now() + LIMIT;
+        while self.seen.last().is_none_or(|line| line != text) {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.seen.push(line),
+                Err(_) => panic!("{} did not say '{text}'{}", self.process.what(), self.quote()),
+            }
+        }
+    }
+
     /// Waits until it wrote `text` to standard error.
     ///
     /// # Panics

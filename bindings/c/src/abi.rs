@@ -19,8 +19,11 @@ use namely_wire::Name;
 use crate::address::{address_of, name_of, used_octets};
 use crate::failure::{Errno, Failure, meaning};
 use crate::system::signals_blocked;
-use crate::types::{ICN_TRUNC, icn_msghdr, icn_pollfd, icn_published, icn_stat, sockaddr_icn};
-use crate::{failure, messages, objects, options, poll, socket};
+use crate::types::{
+    ICN_RANGES_MAX, ICN_TRUNC, icn_entry_fn, icn_msghdr, icn_pollfd, icn_published, icn_range, icn_stat,
+    sockaddr_icn,
+};
+use crate::{failure, messages, objects, opened, options, poll, socket};
 
 /// Buffers of one datagram, as IOV_MAX of Linux.
 const BUFFERS_MAX: usize = 1024;
@@ -362,6 +365,135 @@ pub unsafe extern "C" fn icn_stat(
         // SAFETY: the caller's address and its length, and its structure.
         let (name, stat) = unsafe { (name_at(name, namelen)?, target(stat)?) };
         *stat = objects::stat(socket, &name)?;
+        Ok(0)
+    })
+}
+
+/// Consumer: opens the object `name`, which is then held by a number of its own: one version of it,
+/// whatever is published meanwhile. Nothing of its content is asked for. It waits, also on a socket
+/// that does not wait otherwise, and so do all calls with the number. Threads may share it.
+///
+/// Returns the number, or -1 as icn_recvfrom; EMFILE (ICN_OPEN_MAX are open).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_open(socket: c_int, name: *const sockaddr_icn, namelen: socklen_t) -> c_int {
+    run(|| {
+        // SAFETY: the caller's address and its length.
+        let name = unsafe { name_at(name, namelen) }?;
+        opened::open(socket, &name)
+    })
+}
+
+/// Closes what icn_open opened. Calls with it that are under way go on to their end.
+///
+/// Returns 0, or -1: EBADF, EBADFD.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_shut(object: c_int) -> c_int {
+    run(|| opened::shut(object).map(|()| 0))
+}
+
+/// What is known of an open object; waits for nothing.
+///
+/// Returns 0, or -1: EBADF.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_fstat(object: c_int, stat: *mut icn_stat) -> c_int {
+    run(|| {
+        // SAFETY: the caller's structure.
+        let stat = unsafe { target(stat) }?;
+        *stat = opened::stat(object)?;
+        Ok(0)
+    })
+}
+
+/// `len` octets of an open object from `offset` on, verified. Only the segments that hold them are
+/// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if
+/// it goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
+///
+/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+/// EINVAL for an offset before the object, ENOBUFS if the socket has as much under way as it may.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_read_at(
+    object: c_int,
+    buf: *mut c_void,
+    len: size_t,
+    offset: i64,
+    flags: c_int,
+) -> ssize_t {
+    run(|| {
+        // SAFETY: the caller's buffer, which nobody else uses during the call.
+        let buffer = unsafe { buffer(buf, len) }?;
+        Ok(opened::read_at(object, buffer, offset, flags)? as ssize_t)
+    })
+}
+
+/// Ends reading ahead of an open object, and gives back its memory.
+///
+/// Returns 0, or -1: EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_calm(object: c_int) -> c_int {
+    run(|| opened::calm(object).map(|()| 0))
+}
+
+/// Octets of an open object from many places at once: all are asked for side by side. `rng_read` of
+/// each range tells how many it got, fewer than wanted at the object's end only.
+///
+/// Returns how many octets in all, or -1 as icn_read_at, and nothing is read then; EINVAL for more
+/// than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_readv_at(object: c_int, ranges: *mut icn_range, count: size_t) -> ssize_t {
+    run(|| {
+        if count == 0 {
+            return Ok(0);
+        }
+        if ranges.is_null() {
+            return Err(Errno(libc::EFAULT).into());
+        }
+        if count > ICN_RANGES_MAX || !ranges.is_aligned() {
+            return Err(Errno(libc::EINVAL).into());
+        }
+        // SAFETY: not null, aligned, and `count` structures of the caller's, which nobody else uses
+        // during the call.
+        let ranges = unsafe { slice::from_raw_parts_mut(ranges, count) };
+        let wanted: Vec<_> = ranges.iter().map(|range| (range.rng_offset, range.rng_len)).collect();
+        let read = opened::read_ranges(object, &wanted)?;
+        let mut octets = 0;
+        for (range, content) in ranges.iter_mut().zip(&read) {
+            // SAFETY: the caller's buffer of that length; each is written to before the next one is
+            // looked at.
+            let buffer = unsafe { buffer(range.rng_base, range.rng_len) }?;
+            buffer[..content.len()].copy_from_slice(content);
+            range.rng_read = content.len();
+            octets += content.len();
+        }
+        Ok(octets as ssize_t)
+    })
+}
+
+/// Consumer: calls `entry` with `arg` for each entry of the directory `name`, verified. It waits,
+/// also on a socket that does not wait otherwise.
+///
+/// Returns 0, what `entry` returned if it ended the listing, or -1 as icn_recvfrom.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_listdir(
+    socket: c_int,
+    name: *const sockaddr_icn,
+    namelen: socklen_t,
+    entry: icn_entry_fn,
+    arg: *mut c_void,
+) -> c_int {
+    run(|| {
+        // SAFETY: the caller's address and its length.
+        let name = unsafe { name_at(name, namelen) }?;
+        let entry = entry.ok_or(Errno(libc::EFAULT))?;
+        for (octets, is_directory) in opened::list(socket, &name)? {
+            let len = octets.len();
+            let text = CString::new(octets).map_err(|_| Errno(libc::EBADMSG))?;
+            // SAFETY: the caller's function, with its own argument and a text that lives as long as
+            // the call.
+            let ended = unsafe { entry(arg, text.as_ptr(), len, is_directory.into()) };
+            if ended != 0 {
+                return Ok(ended);
+            }
+        }
         Ok(0)
     })
 }

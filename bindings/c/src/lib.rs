@@ -12,6 +12,7 @@ mod address;
 mod failure;
 mod messages;
 mod objects;
+mod opened;
 mod options;
 mod poll;
 mod reading;

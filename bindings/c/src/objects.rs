@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use libc::c_int;
-use namely_socket::ObjectStream;
+use namely_socket::{ObjectInfo, ObjectStream};
 use namely_wire::Name;
 
 use crate::failure::{Errno, Failure};
@@ -142,11 +142,18 @@ pub(crate) fn read_range(
 pub(crate) fn stat(number: c_int, name: &Name) -> Result<icn_stat, Failure> {
     let consumer = find(number)?.consumer()?;
     let info = signals_blocked(|| consumer.stat_async(name))?.wait(timeout(&consumer))?;
+    Ok(stat_of(&info))
+}
+
+/// What a C program is told of an object.
+pub(crate) fn stat_of(info: &ObjectInfo) -> icn_stat {
     let number = |known: Option<u64>| known.and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
     let version = info.name.components().last().and_then(|last| last.version());
-    Ok(icn_stat {
+    icn_stat {
         st_octets: number(info.octets),
         st_segments: number(info.segments),
         st_version: version.unwrap_or(0),
-    })
+        st_changed_ns: number(info.mtime_ns),
+        st_is_directory: info.is_directory.into(),
+    }
 }

@@ -15,10 +15,11 @@ use crate::reading::Objects;
 use crate::requests::Requests;
 use crate::table::Table;
 use crate::types::{
-    AF_ICN, CONS_REL, CONS_UNREL, ICN_DONTWAIT, ICN_NONBLOCK, PROD_REL, PROD_UNREL, SOCK_CONS, SOCK_PROD,
+    AF_ICN, CONS_REL, CONS_UNREL, ICN_DONTWAIT, ICN_NONBLOCK, ICN_SOCKETS_MAX, PROD_REL, PROD_UNREL,
+    SOCK_CONS, SOCK_PROD,
 };
 
-static SOCKETS: Table<Socket> = Table::new();
+static SOCKETS: Table<Socket, ICN_SOCKETS_MAX> = Table::new();
 
 /// A socket of a C program.
 pub(crate) struct Socket {

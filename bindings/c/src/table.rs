@@ -1,4 +1,5 @@
-//! The sockets of the process by their numbers: a table of [`ICN_SOCKETS_MAX`] slots.
+//! The sockets of the process, and the objects that it has open, by their numbers: tables of a
+//! fixed number of slots.
 //!
 //! A number holds a slot and how often the slot was released, so that the number of a closed socket
 //! stays unknown (EBADF) when its slot has another one. A child of fork never waits for a lock that
@@ -8,17 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::failure::Errno;
-use crate::types::ICN_SOCKETS_MAX;
 
-const SLOT_BITS: u32 = ICN_SOCKETS_MAX.trailing_zeros();
-const _: () = assert!(ICN_SOCKETS_MAX.is_power_of_two());
-
-/// How often a slot is released before a number comes again.
-const ROUNDS: u32 = 1 << (31 - SLOT_BITS);
-
-/// A table of things that belong to the process that put them there.
-pub(crate) struct Table<T> {
-    slots: [TableSlot<T>; ICN_SOCKETS_MAX],
+/// A table of things that belong to the process that put them there, with `SLOTS` slots, a power
+/// of two.
+pub(crate) struct Table<T, const SLOTS: usize> {
+    slots: [TableSlot<T>; SLOTS],
 }
 
 struct TableSlot<T> {
@@ -32,13 +27,21 @@ struct Held<T> {
     item: Option<Arc<T>>,
 }
 
-impl<T> Table<T> {
+impl<T, const SLOTS: usize> Table<T, SLOTS> {
+    const SLOT_BITS: u32 = {
+        assert!(SLOTS.is_power_of_two());
+        SLOTS.trailing_zeros()
+    };
+
+    /// How often a slot is released before a number comes again.
+    const ROUNDS: u32 = 1 << (31 - Self::SLOT_BITS);
+
     pub(crate) const fn new() -> Self {
         // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is
         // not a socket.
         let slots = [const {
             TableSlot { process: AtomicU32::new(0), held: Mutex::new(Held { round: 1, item: None }) }
-        }; ICN_SOCKETS_MAX];
+        }; SLOTS];
         Table { slots }
     }
 
@@ -54,7 +57,7 @@ impl<T> Table<T> {
             if held.item.is_none() {
                 held.item = Some(Arc::new(item));
                 slot.process.store(std::process::id(), Ordering::Release);
-                return Ok((held.round << SLOT_BITS | i as u32) as i32);
+                return Ok((held.round << Self::SLOT_BITS | i as u32) as i32);
             }
         }
         Err(Errno(libc::EMFILE))
@@ -70,7 +73,7 @@ impl<T> Table<T> {
     pub(crate) fn remove(&self, number: i32) -> Result<Arc<T>, Errno> {
         let mut held = self.find(number)?;
         let item = held.item.take().ok_or(Errno(libc::EBADF))?;
-        held.round = if held.round + 1 < ROUNDS { held.round + 1 } else { 1 };
+        held.round = if held.round + 1 < Self::ROUNDS { held.round + 1 } else { 1 };
         let (_, slot) = self.slot(number)?;
         slot.process.store(0, Ordering::Release);
         Ok(item)
@@ -78,8 +81,8 @@ impl<T> Table<T> {
 
     fn slot(&self, number: i32) -> Result<(u32, &TableSlot<T>), Errno> {
         let number = u32::try_from(number).map_err(|_| Errno(libc::EBADF))?;
-        let slot = &self.slots[number as usize % ICN_SOCKETS_MAX];
-        Ok((number >> SLOT_BITS, slot))
+        let slot = &self.slots[number as usize % SLOTS];
+        Ok((number >> Self::SLOT_BITS, slot))
     }
 
     fn find(&self, number: i32) -> Result<MutexGuard<'_, Held<T>>, Errno> {
@@ -105,6 +108,9 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::{ICN_OPEN_MAX, ICN_SOCKETS_MAX};
+
+    type Table<T> = super::Table<T, ICN_SOCKETS_MAX>;
 
     #[test]
     fn a_number_of_a_closed_socket_stays_unknown() {
@@ -133,12 +139,21 @@ mod tests {
     }
 
     #[test]
+    fn there_are_16384_places_for_open_objects() {
+        let table = super::Table::<_, ICN_OPEN_MAX>::new();
+        for i in 0..ICN_OPEN_MAX {
+            table.insert(i).unwrap();
+        }
+        assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
+    }
+
+    #[test]
     fn numbers_come_again_after_two_million_rounds_and_never_become_negative() {
         let table = Table::new();
         let mut largest = 0;
         let first = table.insert(()).unwrap();
         table.remove(first).unwrap();
-        for _ in 1..ROUNDS {
+        for _ in 1..Table::<()>::ROUNDS {
             let number = table.insert(()).unwrap();
             largest = largest.max(number);
             table.remove(number).unwrap();

@@ -2,7 +2,7 @@
 //! values; nothing here reads a pointer.
 #![allow(non_camel_case_types, reason = "the names are those that C programs write")]
 
-use libc::{c_char, c_int, c_short, iovec, socklen_t};
+use libc::{c_char, c_int, c_short, c_void, iovec, socklen_t};
 
 /// Family of names as addresses.
 pub const AF_ICN: c_int = 0x4e44;
@@ -123,6 +123,10 @@ pub const ICN_REFUSE: c_int = 0x1000;
 /// Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
 pub const ICN_PUSH: c_int = 0x2000;
 
+/// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the
+/// next read, as ICN_OPT_READ_AHEAD_OCTETS says.
+pub const ICN_AHEAD: c_int = 0x4000;
+
 /// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom
 /// began has octets.
 pub const ICN_POLLIN: c_short = 0x1;
@@ -139,6 +143,15 @@ pub const ICN_SOCKETS_MAX: usize = 1024;
 
 /// Objects that icn_recvfrom has begun on one socket and not brought to their end.
 pub const ICN_OBJECTS_MAX: usize = 16;
+
+/// Objects that icn_open has opened in a process.
+pub const ICN_OPEN_MAX: usize = 16384;
+
+/// Ranges of one icn_readv_at.
+pub const ICN_RANGES_MAX: usize = 1024;
+
+/// Octets of all ranges of one icn_readv_at.
+pub const ICN_RANGES_OCTETS_MAX: usize = 1 << 30;
 
 /// Requests of one socket that wait for the program's answer; a further one takes the place of the
 /// oldest.
@@ -208,7 +221,36 @@ pub struct icn_stat {
     pub st_segments: i64,
     /// The version in its name; 0 if it has none.
     pub st_version: u64,
+    /// When it was changed last, in nanoseconds since the Unix epoch; -1 if nobody says.
+    pub st_changed_ns: i64,
+    /// 1 if it is a directory, whose entries icn_listdir tells; else 0.
+    pub st_is_directory: i32,
 }
+
+/// Octets of an object that icn_readv_at is to read.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct icn_range {
+    /// Where they begin.
+    pub rng_offset: i64,
+    /// Where to.
+    pub rng_base: *mut c_void,
+    /// How many are wanted.
+    pub rng_len: libc::size_t,
+    /// How many were read: fewer at the object's end only.
+    pub rng_read: libc::size_t,
+}
+
+/// What icn_listdir calls for each entry of a directory: with `arg`, the entry's name, which ends
+/// with a zero, its length, and whether it is a directory. Anything but 0 ends the listing.
+pub type icn_entry_fn = Option<
+    unsafe extern "C" fn(
+        arg: *mut c_void,
+        name: *const c_char,
+        len: libc::size_t,
+        is_directory: c_int,
+    ) -> c_int,
+>;
 
 /// A socket or a descriptor that icn_poll waits for.
 #[repr(C)]

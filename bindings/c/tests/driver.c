@@ -374,6 +374,39 @@ static int step_pread(int socket, char *const *step) {
     return got < 0 ? -1 : 0;
 }
 
+/* By an open object, which each step has for itself. */
+static int step_ranges(int socket, char *const *step, int count) {
+    struct sockaddr_icn name = address(step[2]);
+    struct icn_range ranges[WORDS_MAX / 2];
+    struct icn_stat stat;
+    size_t all = 0, many = (size_t)(count - 3) / 2, got = 0;
+    unsigned char *octets;
+    ssize_t done = -1;
+    int error, object = icn_open(socket, &name, sizeof name);
+    if (object < 0 || icn_fstat(object, &stat) != 0)
+        return -1;
+    for (size_t i = 0; i < many; i++)
+        all += ranges[i].rng_len = strtoull(step[4 + 2 * i], NULL, 10);
+    octets = malloc(all + 1);
+    for (size_t i = 0, at = 0; i < many; at += ranges[i++].rng_len) {
+        ranges[i].rng_offset = strtoll(step[3 + 2 * i], NULL, 10);
+        ranges[i].rng_base = octets + at;
+    }
+    done = icn_readv_at(object, ranges, many);
+    error = errno;
+    for (size_t i = 0; done >= 0 && i < many; i++) {
+        memmove(octets + got, ranges[i].rng_base, ranges[i].rng_read);
+        got += ranges[i].rng_read;
+    }
+    if (done >= 0 && (size_t)done == got)
+        answer_content(octets, got);
+    free(octets);
+    if (icn_shut(object) != 0 || icn_shut(object) != -1 || errno != EBADF)
+        return UNKNOWN;
+    errno = error;
+    return done < 0 ? -1 : 0;
+}
+
 static int step_stat(int socket, const char *uri) {
     struct sockaddr_icn name = address(uri);
     struct icn_stat stat;
@@ -580,6 +613,8 @@ static int run(char *const *step, int count) {
         return step_descriptors(atoi(step[1]));
     if (strcmp(what, "pread") == 0 && count == 5)
         return step_pread(socket, step);
+    if (strcmp(what, "ranges") == 0 && count >= 5 && count % 2 == 1)
+        return step_ranges(socket, step, count);
     if (strcmp(what, "stat") == 0 && count == 3)
         return step_stat(socket, step[2]);
     if (strcmp(what, "newest") == 0 && count == 3)

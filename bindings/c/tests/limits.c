@@ -10,6 +10,7 @@ enum { POLLED_MAX = 4096, BUFFERS_MAX = 1024 };
 
 static struct icn_pollfd polled[POLLED_MAX + 1];
 static struct iovec vectors[BUFFERS_MAX + 1];
+static struct icn_range ranges[ICN_RANGES_MAX + 1];
 
 static ssize_t begin(int s, int i, struct sockaddr_icn *name) {
     char uri[64], buf[1];
@@ -41,6 +42,13 @@ int main(void) {
     CHECK(icn_forget(s, &name, sizeof name) == -1 && errno == ENOENT);
     CHECK(icn_pton("/lab/limits/0", &name) == 0 && icn_forget(s, &name, sizeof name) == 0);
     CHECK(begin_unrefused(s, ICN_OBJECTS_MAX, &name) == -1 && errno == EAGAIN);
+
+    CHECK(icn_readv_at(-1, ranges, ICN_RANGES_MAX + 1) == -1 && errno == EINVAL);
+    CHECK(icn_readv_at(-1, ranges, ICN_RANGES_MAX) == -1 && errno == EBADF);
+    ranges[0].rng_len = ICN_RANGES_OCTETS_MAX;
+    CHECK(icn_readv_at(-1, ranges, 1) == -1 && errno == EBADF);
+    ranges[1].rng_len = 1;
+    CHECK(icn_readv_at(-1, ranges, 2) == -1 && errno == EINVAL);
 
     for (int i = 0; i <= POLLED_MAX; i++)
         polled[i] = (struct icn_pollfd){.socket = -1, .fd = -1};

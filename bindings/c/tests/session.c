@@ -44,6 +44,30 @@ static int objects(int p, int c) {
     return 0;
 }
 
+/* By a number: at places, and with what follows asked for ahead. */
+static int opened(int c) {
+    struct sockaddr_icn name;
+    struct icn_stat stat;
+    CHECK(icn_pton("/lab/session/object", &name) == 0);
+    int o = icn_open(c, &name, sizeof name);
+    CHECK(o > 2 && icn_fstat(o, &stat) == 0);
+    CHECK(stat.st_octets == OBJECT_OCTETS && stat.st_version == 1 && stat.st_is_directory == 0);
+    CHECK(icn_read_at(o, fetched, 100, 20000, 0) == 100 && memcmp(object + 20000, fetched, 100) == 0);
+    CHECK(icn_read_at(o, fetched, 100, OBJECT_OCTETS - 7, 0) == 7);
+    CHECK(icn_read_at(o, fetched, 100, OBJECT_OCTETS, ICN_AHEAD) == 0);
+    for (int at = 0; at < OBJECT_OCTETS; at += 1000)
+        CHECK(icn_read_at(o, fetched + at, 1000, at, ICN_AHEAD) == 1000);
+    CHECK(memcmp(object, fetched, sizeof object) == 0);
+    CHECK(icn_calm(o) == 0 && icn_read_at(o, fetched, 10, 7, ICN_AHEAD) == 10);
+    CHECK(memcmp(object + 7, fetched, 10) == 0);
+    CHECK(icn_read_at(o, fetched, 10, -1, 0) == -1 && errno == EINVAL);
+    CHECK(icn_read_at(o, fetched, 10, 0, ICN_WAITALL) == -1 && errno == EINVAL);
+    CHECK(icn_listdir(c, &name, sizeof name, NULL, NULL) == -1 && errno == EFAULT);
+    CHECK(icn_shut(o) == 0 && icn_shut(o) == -1 && errno == EBADF);
+    CHECK(icn_calm(o) == -1 && icn_fstat(o, &stat) == -1 && errno == EBADF);
+    return 0;
+}
+
 /* Whether every thread but this one blocks SIGUSR1, as /proc tells. */
 static int others_block_signals(void) {
     DIR *tasks = opendir("/proc/self/task");
@@ -154,6 +178,7 @@ int main(void) {
     int p = bound(SOCK_PROD, PROD_UNREL), c = bound(SOCK_CONS, CONS_REL);
     CHECK(p >= 0 && c >= 0);
     CHECK(objects(p, c) == 0);
+    CHECK(opened(c) == 0);
     CHECK(verified_by_several(p, c) == 0);
     CHECK(datagrams(p, c, 1) == 0);
     pid_t child = fork();

@@ -139,6 +139,15 @@ impl Stream {
         Ok(Pending::new(call, Some(&self.name), self.timeout))
     }
 
+    /// The octets of each range (where it begins, and how many): all are asked for side by side.
+    fn read_ranges(&self, ranges: Vec<(u64, usize)>) -> PyResult<Pending> {
+        let stream = self.stream();
+        let Some(stream) = stream.as_ref() else { return Err(closed().into()) };
+        let begun = stream.read_ranges_async(&ranges);
+        let call = begun.map_err(|error| Failure::of(&error, Some(&self.name)))?;
+        Ok(Pending::new(call, Some(&self.name), self.timeout))
+    }
+
     /// Goes to a place; `whence` as `io.SEEK_SET`, `SEEK_CUR` and `SEEK_END`.
     fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<u64> {
         let to = match (whence, u64::try_from(offset)) {

@@ -16,6 +16,8 @@ use crate::stream::Stream;
 pub(crate) enum Value {
     /// An object's content.
     Octets(Vec<u8>),
+    /// The content of several ranges of one.
+    Ranges(Vec<Vec<u8>>),
     /// What is known of an object.
     Info(ObjectInfo),
     /// An answer to a datagram.
@@ -34,13 +36,17 @@ macro_rules! from {
     };
 }
 
-from! { Vec<u8> => Octets, ObjectInfo => Info, Received => Received, ObjectStream => Stream }
+from! { Vec<u8> => Octets, Vec<Vec<u8>> => Ranges, ObjectInfo => Info, Received => Received, ObjectStream => Stream }
 
 impl Value {
     /// `timeout` is how long each call on it may wait, for what has calls.
     pub(crate) fn into_python(self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Py<PyAny>> {
         match self {
             Value::Octets(octets) => PyBytes::new(py, &octets).into_py_any(py),
+            Value::Ranges(ranges) => {
+                let ranges: Vec<_> = ranges.iter().map(|octets| PyBytes::new(py, octets)).collect();
+                ranges.into_py_any(py)
+            }
             Value::Info(info) => info_tuple(&info).into_py_any(py),
             Value::Received(received) => {
                 let content = PyBytes::new(py, &received.content);

@@ -176,6 +176,11 @@ class Driver:
         with self.consumer(socket).open_raw(name) as file:
             return result(file.read_at(int(offset), int(length)))
 
+    def step_ranges(self, socket: str, name: str, *numbers: str) -> str:
+        places = [int(number) for number in numbers]
+        with self.consumer(socket).open_raw(name) as file:
+            return result(b"".join(file.read_ranges(list(zip(places[::2], places[1::2])))))
+
     def step_hold(self, socket: str, name: str, length: str) -> str:
         consumer = self.consumer(socket)
         if (socket, name) not in self.held:

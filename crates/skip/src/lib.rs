@@ -43,6 +43,8 @@ pub enum Need {
     Cc,
     /// A C++ compiler.
     Cxx,
+    /// XRootD 5: its server, its clients and the headers of its server.
+    Xrootd,
     /// `valgrind`.
     Valgrind,
     /// `openssl`.
@@ -61,7 +63,7 @@ pub enum Need {
 
 impl Need {
     /// Every one.
-    pub const ALL: [Need; 21] = [
+    pub const ALL: [Need; 22] = [
         Need::Root,
         Need::Namespaces,
         Need::Netem,
@@ -76,6 +78,7 @@ impl Need {
         Need::Go,
         Need::Cc,
         Need::Cxx,
+        Need::Xrootd,
         Need::Valgrind,
         Need::Openssl,
         Need::Curl,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{World, content, name};
 use namely_socket::{
-    CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, Producer, PublishOptions,
+    CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, PARTS_AT_ONCE, Producer, PublishOptions,
     READ_AHEAD_OCTETS, errno_name,
 };
 
@@ -155,6 +155,40 @@ fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
         assert_eq!(stream.read_range(0, 10).unwrap(), whole[..10]);
     });
     assert!(ahead <= 30, "{ahead} Interests for 1000 octets and twice 80,000 ahead of them");
+}
+
+#[test]
+fn many_ranges_are_read_at_once_and_what_they_have_in_common_is_asked_for_once() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    producer.set_option("segment_octets", "1000").unwrap();
+    let whole = content(3_000_000);
+    producer.publish(&name("/p/o"), &whole, &PublishOptions::default()).unwrap();
+    producer.publish(&name("/p/small"), &whole[..500], &PublishOptions::default()).unwrap();
+    let consumer = world.consumer("/p");
+    let expected = |whole: &[u8], (from, octets): &(u64, usize)| {
+        let place = |at: u64| (at as usize).min(whole.len());
+        whole[place(*from)..place(from.saturating_add(*octets as u64))].to_vec()
+    };
+    let stream = consumer.open(&name("/p/o")).unwrap();
+    // Out of order, empty, one in the other, meeting in a segment, past the end.
+    let few = [(2_500_100, 300), (100, 50), (0, 0), (120, 10), (900, 200), (2_999_990, 100), (u64::MAX, 9)];
+    let before = consumer.stats().interests;
+    assert_eq!(stream.read_ranges(&few).unwrap(), few.map(|range| expected(&whole, &range)));
+    assert_eq!(consumer.stats().interests - before, (1 + 1) + (2 + 1) + (1 + 1));
+    // At what is asked for at once, and one past it; each in a segment that no other one touches.
+    for count in [PARTS_AT_ONCE, PARTS_AT_ONCE + 1, 1000] {
+        let many: Vec<_> = (0..count as u64).map(|i| ((i * 7) % 1000 * 3000 + 5, 900)).collect();
+        let read = stream.read_ranges(&many).unwrap();
+        assert!(read.iter().zip(&many).all(|(read, range)| *read == expected(&whole, range)), "{count}");
+    }
+    let small = consumer.open(&name("/p/small")).unwrap();
+    let two = [(400, 200), (0, 3)];
+    assert_eq!(small.read_ranges(&two).unwrap(), two.map(|range| expected(&whole[..500], &range)));
+    assert_eq!(small.info().octets, Some(500));
+    drop(producer);
+    let gone = stream.read_ranges(&[(500_000, 1), (1_000_000, 1)]);
+    assert!(matches!(errno_name(gone.unwrap_err().errno()), Some("ENETUNREACH" | "ETIMEDOUT")));
 }
 
 #[test]

@@ -152,6 +152,13 @@ impl Driver {
                 let length = usize::try_from(number(length)?).unwrap_or(usize::MAX);
                 Ok(content::result(&stream.read_range(number(offset)?, length)?))
             }
+            ["ranges", id, object, ref numbers @ ..] => {
+                let stream = self.consumer(id)?.open(&name(object)?)?;
+                let numbers = numbers.iter().map(|word| number(word)).collect::<Result<Vec<_>, _>>()?;
+                let range = |pair: &[u64]| (pair[0], usize::try_from(pair[1]).unwrap_or(usize::MAX));
+                let ranges: Vec<_> = numbers.chunks_exact(2).map(range).collect();
+                Ok(content::result(&stream.read_ranges(&ranges)?.concat()))
+            }
             ["stat", id, object] => {
                 let info = self.consumer(id)?.stat(&name(object)?)?;
                 let shown = |known: Option<u64>| known.map_or("-".into(), |n| n.to_string());

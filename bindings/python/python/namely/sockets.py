@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -196,6 +196,15 @@ class ObjectFile(io.RawIOBase):
         if start < 0 or size < 0:
             raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
         return Fetch(self._stream.read_range(start, size))
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]], *, timeout: float | None = None) -> list[bytes]:
+        """The octets of each range (where it begins, and its size): all of them are asked for side by side.
+
+        Each is shorter only where the object ends before. One that cannot be had is an error of the call.
+        """
+        if any(start < 0 or size < 0 for start, size in ranges):
+            raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
+        return self._stream.read_ranges(list(ranges)).wait(timeout)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Goes to a place; where it is then."""

@@ -227,14 +227,30 @@ impl<'a> Job<'a> {
             sink.segment(0, whole.clone(), &mut Vec::new())?;
             return sink.flush();
         }
-        let mut verifier = SegmentVerifier::new(object, part, self.params.on_bad);
+        let begun = self.begin(object, part)?;
+        self.finish(begun, sink)
+    }
+
+    /// Asks for `part` of `object`, whose content comes in packets of its own, and waits for
+    /// nothing.
+    pub(super) fn begin(&self, object: &Object, part: Part) -> Result<Begun, FetchError> {
+        let verifier = SegmentVerifier::new(object, part, self.params.on_bad);
         let queue = Arc::new(VerifyQueue::new(verifier.first()));
+        let begun = Begun { verifier, queue: queue.clone() };
         let (object, read) = (Box::new(object.clone()), self.params.read);
-        self.shared.engine.order(Order::Transfer { object, part, read, queue: queue.clone() })?;
+        self.shared.engine.order(Order::Transfer { object, part, read, queue })?;
+        Ok(begun)
+    }
+
+    /// Takes in what was asked for.
+    pub(super) fn finish(&mut self, begun: Begun, sink: &mut dyn ContentSink) -> Result<(), FetchError> {
+        let mut begun = begun;
+        let Begun { verifier, queue } = &mut begun;
+        let queue = queue.clone();
         let shared = self.shared;
         let (helpers, counts) = (&shared.helpers, &shared.counts);
         let threads = self.params.verify_threads;
-        let done = helpers.with(&queue, threads, |help| self.verify_all(&mut verifier, &queue, sink, help));
+        let done = helpers.with(&queue, threads, |help| self.verify_all(verifier, &queue, sink, help));
         self.wake();
         counts.backlog_most.fetch_max(queue.most() as u64, Ordering::Relaxed);
         counts.verify_helpers_most.fetch_max(helpers.most() as u64, Ordering::Relaxed);
@@ -469,6 +485,18 @@ impl Drop for Job<'_> {
         if let Some(verifier) = self.verifier.take() {
             self.shared.keep(verifier);
         }
+    }
+}
+
+/// A part of an object that was asked for. Dropping it ends that.
+pub(super) struct Begun {
+    verifier: SegmentVerifier,
+    queue: Arc<VerifyQueue<FetchError>>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::ObjectInfo;
 use super::job::{Content, ContentSink, FetchParams, Job, SEGMENT_OCTETS};
 use super::queue::LOOK;
 use super::range::{Found, Range, RangePart};
+use super::ranges::{self, Ranges};
 use super::shared::{FetchSlot, Shared};
 use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
@@ -171,23 +173,8 @@ pub(super) fn open(
                 return promise.complete(Err(error));
             }
         };
-        let stream = ObjectStream {
-            shared: shared.clone(),
-            params,
-            found: found.clone(),
-            pipe: pipe.clone(),
-            timeout,
-            position: 0,
-            sought: None,
-            skip: 0,
-            chunk: Vec::new().into(),
-            used: 0,
-            ended: false,
-            begun: begin,
-            anew: false,
-            limit: u64::MAX,
-            bounded: false,
-        };
+        let mut stream = ObjectStream::new(shared.clone(), params, found.clone(), pipe.clone(), timeout);
+        stream.begun = begin;
         if begin {
             promise.complete(Ok(stream));
             fill(&shared, &found, 0, u64::MAX, params, &pipe);
@@ -218,6 +205,33 @@ fn fill(shared: &Shared, found: &Found, from: u64, end: u64, params: FetchParams
 }
 
 impl ObjectStream {
+    /// At the object's beginning; nothing was asked for.
+    fn new(
+        shared: Arc<Shared>,
+        params: FetchParams,
+        found: Arc<Found>,
+        pipe: Arc<Pipe>,
+        timeout: Option<Duration>,
+    ) -> Self {
+        ObjectStream {
+            shared,
+            params,
+            found,
+            pipe,
+            timeout,
+            position: 0,
+            sought: None,
+            skip: 0,
+            chunk: Vec::new().into(),
+            used: 0,
+            ended: false,
+            begun: false,
+            anew: false,
+            limit: u64::MAX,
+            bounded: false,
+        }
+    }
+
     /// The object's versioned name.
     pub fn name(&self) -> &namely_wire::Name {
         &self.found.object.name
@@ -294,6 +308,59 @@ impl ObjectStream {
             promise.complete(read);
         })?;
         Ok(pending)
+    }
+
+    /// The octets of each range (where it begins, and how many), wherever the stream is: all of
+    /// them are asked for side by side, and what they have in common once.
+    ///
+    /// # Errors
+    /// As [`ObjectStream::read_range`]. One range that cannot be had is an error of the call.
+    pub fn read_ranges(&self, ranges: &[(u64, usize)]) -> Result<Ranges, FetchError> {
+        self.read_ranges_async(ranges)?.wait(self.timeout)
+    }
+
+    /// [`ObjectStream::read_ranges`] as a future, which is also a call that can be tried and waited
+    /// for again.
+    ///
+    /// # Errors
+    /// The call cannot begin.
+    pub fn read_ranges_async(
+        &self,
+        ranges: &[(u64, usize)],
+    ) -> Result<Pending<Result<Ranges, FetchError>>, FetchError> {
+        self.shared.engine.check_process()?;
+        let (promise, pending) = call();
+        let octets_max = self.octets().unwrap_or(u64::MAX);
+        let within =
+            |(from, octets): &(u64, usize)| *from..from.saturating_add(*octets as u64).min(octets_max);
+        let ranges: Vec<_> = ranges.iter().map(within).collect();
+        if ranges.iter().all(std::ops::Range::is_empty) {
+            promise.complete(Ok(vec![Vec::new(); ranges.len()]));
+            return Ok(pending);
+        }
+        let (found, params) = (self.found.clone(), self.params);
+        self.shared.spawn(move |shared| {
+            let stopped = || promise.is_abandoned().then_some(CallError::Closed);
+            let read = ranges::read(&mut Job::new(&shared, params, &stopped), &found, &ranges);
+            drop(shared);
+            promise.complete(read);
+        })?;
+        Ok(pending)
+    }
+
+    /// Another stream of the same version, at its beginning. Nothing is asked for.
+    ///
+    /// # Errors
+    /// The system refuses a descriptor.
+    pub fn again(&self) -> Result<ObjectStream, FetchError> {
+        let pipe = Pipe::new(self.params.read_ahead).map_err(|error| CallError::from_io(&error))?;
+        let (shared, timeout) = (self.shared.clone(), self.timeout);
+        Ok(ObjectStream::new(shared, self.params, self.found.clone(), Arc::new(pipe), timeout))
+    }
+
+    /// What is known of the object.
+    pub fn info(&self) -> ObjectInfo {
+        ObjectInfo::of(&self.found.object)
     }
 
     /// [`Read::read`], waiting for `timeout` at most.

@@ -1,0 +1,412 @@
+//! XRootD and its storage plugin (docs/xrootd.md; VI-06, VI-07, X-06): the real server, as an
+//! ordinary user on a free port, hands out files that `namely serve` serves under names of CMS, to
+//! `xrdcp`, `xrdfs`, XRootD's Python client, uproot and curl.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use namely_interop::{Link, Router, Running, World, eventually, programs, xrootd_python};
+use namely_skip::{Need, or_skip, skip};
+
+/// A directory and a file of CMS below the directory that is served.
+const DIRECTORY: &str = "store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000";
+const FILE: &str = "store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/0A.root";
+
+/// Nobody, as Debian numbers it: xrootd does not run as root.
+const NOBODY: &str = "65534";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The plugin, built once for this test program against the headers that are installed.
+fn plugin() -> Result<PathBuf, String> {
+    static PLUGIN: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = PLUGIN.get_or_init(|| {
+        for tool in ["xrootd", "xrdcp", "xrdfs", "pkg-config", "c++"] {
+            Command::new(tool).arg("--version").output().map_err(|e| format!("{tool} cannot be run: {e}"))?;
+        }
+        let folder = programs().join("xrootd-plugin");
+        let prefix = folder.join("usr");
+        let installed =
+            Command::new(programs().join("namely-c-install")).arg("--prefix").arg(&prefix).output();
+        let installed = installed.expect("a program of the workspace");
+        assert!(installed.status.success(), "{}", said(&installed));
+        let build = Command::new(root().join("plugins/xrootd/build"))
+            .args(["-o".as_ref(), folder.as_os_str()])
+            .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+            .output()
+            .expect("a shell");
+        match build.status.code() {
+            Some(3) => Err(said(&build)),
+            _ if !build.status.success() => panic!("the plugin does not build:\n{}", said(&build)),
+            _ => Ok(PathBuf::from(String::from_utf8_lossy(&build.stdout).trim())),
+        }
+    });
+    built.clone()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+}
+
+/// A router, files below `/cms`, and a folder for the server's user, who trusts the key of `/cms`.
+struct Site {
+    world: World,
+    router: Router,
+    files: PathBuf,
+    plugin: PathBuf,
+    /// User and group that the server runs as, if this test is root.
+    is_root: bool,
+}
+
+impl Site {
+    fn new() -> Option<Self> {
+        let plugin = or_skip(Need::Xrootd, plugin())?;
+        let is_root = rustix::process::getuid().is_root();
+        if is_root && Command::new("setpriv").arg("--version").output().is_err() {
+            skip(Need::Setpriv, "setpriv cannot be run, and xrootd refuses to run as root");
+            return None;
+        }
+        let world = World::new();
+        fs::set_permissions(world.dir(), PermissionsExt::from_mode(0o755)).unwrap();
+        let router = Router::namelyd(&world, &[]);
+        let certificate = world.namely_key("/cms", "ed25519");
+        let trust = world
+            .namely_command(["cert", "trust"])
+            .arg(&certificate)
+            .env("NAMELY_HOME", world.path("xrd"))
+            .output();
+        assert!(trust.as_ref().is_ok_and(|trust| trust.status.success()), "{trust:?}");
+        let files = world.path("files");
+        fs::create_dir_all(files.join(DIRECTORY)).unwrap();
+        let beside = world.path(plugin.file_name().unwrap().to_str().unwrap());
+        fs::copy(&plugin, &beside).unwrap();
+        let site = Site { world, router, files, plugin: beside, is_root };
+        site.give_away(&site.world.path("xrd"));
+        Some(site)
+    }
+
+    /// Makes the server's user the owner of a folder and of all in it.
+    fn give_away(&self, folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        if self.is_root {
+            let owner = format!("{NOBODY}:{NOBODY}");
+            let done = Command::new("chown").args(["-R", &owner]).arg(folder).output().unwrap();
+            assert!(done.status.success(), "{}", said(&done));
+        }
+    }
+
+    fn serve(&self) -> Running {
+        self.world.serve(&self.router.uri(Link::Unix), &self.files, &["--prefix", "/cms"])
+    }
+
+    /// What the plugin is told as a rule.
+    fn words(&self) -> String {
+        let keychain = self.world.path("xrd/keys");
+        format!(
+            "router={} prefix=/cms keychain={} timeout=20",
+            self.router.uri(Link::Unix),
+            keychain.display()
+        )
+    }
+
+    /// The command of a server, and its ports.
+    fn command(&self, name: &str, words: &str) -> (Command, u16, u16) {
+        let free =
+            || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
+        let (port, http) = (free(), free());
+        let run = self.world.path(&format!("run-{name}"));
+        self.give_away(&run);
+        let library = self.plugin.with_file_name("libXrdOssNamely.so");
+        let (library, run_dir) = (library.display(), run.display());
+        let config = self.world.path(&format!("{name}.cfg"));
+        let text = format!(
+            "xrd.port {port}\nall.role server\nall.export /store r/o\nall.adminpath {run_dir}\nall.pidpath {run_dir}\n\
+             ofs.osslib {library} {words}\nofs.ckslib * {library}\nxrootd.chksum max 2 adler32 crc32c\n\
+             xrd.protocol http:{http} libXrdHttp.so\n"
+        );
+        fs::write(&config, text).unwrap();
+        let program = if self.is_root { "setpriv" } else { "xrootd" };
+        let mut command = self.world.command(program);
+        if self.is_root {
+            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "xrootd"]);
+        }
+        command.arg("-c").arg(config).args(["-n", name]).current_dir(run);
+        (command, port, http)
+    }
+
+    fn start(&self, name: &str, words: &str) -> Server {
+        let (command, port, http) = self.command(name, words);
+        let mut process = Running::start("xrootd", command, self.world.dir());
+        process.remark(&format!(":{http} initialization completed"));
+        Server { process, url: format!("root://localhost:{port}/"), http: format!("http://localhost:{http}") }
+    }
+
+    /// Runs a client.
+    fn run(&self, program: impl AsRef<Path>, words: &[&str]) -> Output {
+        let mut command = self.world.command(program);
+        // How long clients try again what fails.
+        command.args(words).env("XRD_CONNECTIONRETRY", "1").env("XRD_STREAMTIMEOUT", "60").output().unwrap()
+    }
+
+    #[track_caller]
+    fn done(&self, program: impl AsRef<Path>, words: &[&str]) -> String {
+        let output = self.run(program, words);
+        assert!(output.status.success(), "{words:?}: {}", said(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn copies(&self, server: &Server, file: &str, expected: &[u8]) -> bool {
+        let to = self.world.path("copied");
+        let copied =
+            self.run("xrdcp", &["-f", "-s", &format!("{}/{file}", server.url), to.to_str().unwrap()]);
+        copied.status.success() && fs::read(to).unwrap() == expected
+    }
+}
+
+struct Server {
+    process: Running,
+    url: String,
+    http: String,
+}
+
+#[test]
+fn xrootds_clients_and_curl_read_files_and_directories_by_name_and_write_nothing() {
+    let Some(site) = Site::new() else { return };
+    let mut whole = fs::read(site.world.payload("noise", 9_000_000, 3)).unwrap();
+    whole.push(7);
+    fs::write(site.files.join(FILE), &whole).unwrap();
+    fs::write(site.files.join("store/some name +%.txt"), "hello").unwrap();
+    fs::write(site.files.join("store/empty"), "").unwrap();
+    for i in 0..40 {
+        fs::create_dir_all(site.files.join(format!("store/many/{i}"))).unwrap();
+    }
+    let _files = site.serve();
+    let server = site.start("reads", &site.words());
+    let (url, to) = (&server.url, site.world.path("out"));
+    let to = to.to_str().unwrap();
+
+    let copied = site.done("xrdcp", &["-f", "--cksum", "adler32:print", &format!("{url}/{FILE}"), to]);
+    assert!(fs::read(to).unwrap() == whole, "{copied}");
+    // The server's checksum against the client's own: xrdcp fails where they differ.
+    site.done("xrdcp", &["-f", "--cksum", "adler32", &format!("{url}/{FILE}"), to]);
+    let sum = |bytes: &[u8]| {
+        let sums = bytes.iter().fold((1u32, 0u32), |(a, b), octet| {
+            let a = (a + u32::from(*octet)) % 65521;
+            (a, (b + a) % 65521)
+        });
+        format!("adler32 {:08x}", sums.1 << 16 | sums.0)
+    };
+    let told = || site.done("xrdfs", &[url, "query", "checksum", &format!("/{FILE}")]);
+    assert_eq!(told().trim(), sum(&whole));
+    let crc = site.done("xrdfs", &[url, "query", "checksum", &format!("/{FILE}?cks.type=crc32c")]);
+    assert!(crc.starts_with("crc32c "), "{crc}");
+    assert!(site.copies(&server, "store/empty", b""));
+    assert!(site.copies(&server, "store/some name +%.txt", b"hello"));
+
+    let listed = site.done("xrdfs", &[url, "ls", "-l", &format!("/{DIRECTORY}")]);
+    assert!(listed.starts_with("-r--r--r--") && listed.contains(" 9000001 "), "{listed}");
+    let listed = site.done("xrdfs", &[url, "ls", "-l", "/store"]);
+    for name in ["/store/data", "/store/many", "/store/empty", "/store/some name +%.txt"] {
+        assert!(listed.lines().any(|line| line.ends_with(name)), "{name}: {listed}");
+    }
+    assert_eq!(listed.lines().filter(|line| line.starts_with("dr-xr-xr-x")).count(), 2, "{listed}");
+    assert_eq!(site.done("xrdfs", &[url, "ls", "-l", "/store/many"]).lines().count(), 40);
+    let stat = site.done("xrdfs", &[url, "stat", &format!("/{FILE}")]);
+    let changed = fs::metadata(site.files.join(FILE)).unwrap().modified().unwrap();
+    let changed = changed.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let date = site.done("date", &["-d", &format!("@{changed}"), "+%F %T"]);
+    assert!(
+        stat.contains("9000001") && stat.contains("(IsReadable)") && stat.contains(date.trim()),
+        "{stat}"
+    );
+    assert!(site.done("xrdfs", &[url, "stat", "/store"]).contains("IsDir"));
+
+    let curl = if or_skip(Need::Curl, Command::new("curl").arg("--version").output()).is_some() {
+        site.done("curl", &["-s", "-f", "-o", to, &format!("{}/{FILE}", server.http)]);
+        assert!(fs::read(to).unwrap() == whole, "by HTTP");
+        site.done(
+            "curl",
+            &["-s", "-f", "-r", "5000000-5000099", "-o", to, &format!("{}/{FILE}", server.http)],
+        );
+        fs::read(to).unwrap() == whole[5_000_000..5_000_100]
+    } else {
+        true
+    };
+    assert!(curl, "a range by HTTP");
+
+    for (words, why) in [
+        (&["stat", "/store/nothing"][..], "no such file"),
+        (&["cat", "/store/nothing"], "no such file"),
+        (&["ls", "/store/nothing"], "no such file"),
+        (&["cat", "/store/data"], "directory"),
+        (&["rm", &format!("/{FILE}")], "ead-only"),
+        (&["mkdir", "/store/new"], "ead-only"),
+        (&["truncate", &format!("/{FILE}"), "5"], "ead-only"),
+    ] {
+        let output = site.run("xrdfs", &[&[&url[..]], words].concat());
+        assert!(!output.status.success() && said(&output).contains(why), "{words:?}: {}", said(&output));
+    }
+    let written = site.run("xrdcp", &[to, &format!("{url}/store/new")]);
+    assert!(!written.status.success() && said(&written).contains("ead-only"), "{}", said(&written));
+
+    // A file that changes is the new one at the next open, and so is its checksum.
+    fs::write(site.files.join(FILE), b"changed").unwrap();
+    eventually("the new version", || site.copies(&server, FILE, b"changed"));
+    assert_eq!(told().trim(), sum(b"changed"));
+}
+
+#[test]
+fn a_router_that_starts_again_is_found_again() {
+    let Some(mut site) = Site::new() else { return };
+    fs::write(site.files.join("store/f"), "before and after").unwrap();
+    let files = site.serve();
+    let server = site.start("again", &site.words());
+    assert!(site.copies(&server, "store/f", b"before and after"));
+    drop((files, site.router));
+    site.router = Router::namelyd(&site.world, &[]);
+    let _files = site.serve();
+    eventually("the file is there again", || site.copies(&server, "store/f", b"before and after"));
+}
+
+#[test]
+fn a_server_without_a_router_or_with_a_wrong_parameter_or_of_another_version_does_not_start() {
+    let Some(site) = Site::new() else { return };
+    let words = site.words();
+    let wrongs = [
+        ("colour=red", "'colour' is no parameter (there are router, "),
+        ("memory", "'memory' is no parameter: they are written name=value"),
+        ("memory=lots", "'memory' takes octets from 16777216 to "),
+        ("memory=16777215", "'memory' takes octets from 16777216 to "),
+        ("readahead=65535", "'readahead' takes octets from 65536 to "),
+        ("timeout=0", "'timeout' takes seconds from 1 to 3600"),
+        ("timeout=3601", "'timeout' takes seconds from 1 to 3600"),
+        ("prefix=", "'prefix' has no value"),
+        ("prefix=/%zz", "'prefix' /%zz is no name: "),
+        ("trust=everybody", "'trust': "),
+        ("router=unix:///nowhere.sock", "/nowhere.sock"),
+    ];
+    // Side by side: each takes a second or two.
+    let started = wrongs.iter().enumerate().map(|(i, (wrong, _))| {
+        let (command, ..) = site.command(&format!("wrong{i}"), &format!("{words} {wrong}"));
+        Running::start("xrootd", command, site.world.dir())
+    });
+    for (process, (wrong, why)) in started.collect::<Vec<_>>().into_iter().zip(wrongs) {
+        let finished = process.finish();
+        let said = &finished.errors;
+        assert!(
+            !finished.status.success() && said.contains("namely: ") && said.contains(why),
+            "{wrong}: {said}"
+        );
+    }
+    drop(site.start("least", &format!("{words} memory=16m readahead=64k timeout=3600")));
+
+    // The same library as one for version 6 would be: the server reads the number beside this mark.
+    let mut library = fs::read(&site.plugin).unwrap();
+    let mark = b"@V:namely ";
+    let places: Vec<usize> =
+        (0..library.len() - mark.len()).filter(|i| library[*i..].starts_with(mark)).collect();
+    assert_eq!(places.len(), 2, "one for each entry");
+    for place in places {
+        library[place - 5..place - 1].copy_from_slice(&60_000_u32.to_le_bytes());
+    }
+    fs::write(&site.plugin, library).unwrap();
+    let (command, ..) = site.command("newer", &words);
+    let newer = Running::start("xrootd", command, site.world.dir()).finish();
+    let said = &newer.errors;
+    assert!(!newer.status.success() && !said.contains("are read by name"), "{said}");
+    assert!(said.contains("is incompatible"), "{said}");
+}
+
+#[test]
+fn nothing_is_handed_out_that_is_not_signed_by_who_is_trusted() {
+    let Some(site) = Site::new() else { return };
+    fs::write(site.files.join("store/f"), "not to be believed").unwrap();
+    let _files = site.serve();
+    // An anchor for other names alone.
+    let other = World::new();
+    let certificate = other.namely_key("/other", "ed25519");
+    let home = site.world.path("stranger");
+    let trust = site
+        .world
+        .namely_command(["cert", "trust"])
+        .arg(certificate)
+        .env("NAMELY_HOME", &home)
+        .output()
+        .unwrap();
+    assert!(trust.status.success(), "{}", said(&trust));
+    site.give_away(&home);
+    let words = site.words().replace("/xrd/keys", "/stranger/keys");
+    let server = site.start("stranger", &words);
+    let to = site.world.path("out");
+    let refused = site.run("xrdcp", &["-s", &format!("{}/store/f", server.url), to.to_str().unwrap()]);
+    assert!(!refused.status.success() && !to.exists(), "{}", said(&refused));
+    assert!(said(&refused).contains("ey was rejected"), "{}", said(&refused));
+    let log = server.process.errors_text();
+    assert!(log.contains("/store/f") && log.contains("/cms/KEY/"), "{log}");
+}
+
+#[test]
+fn pythons_client_and_uproot_read_by_name_and_a_source_that_goes_away_is_an_error() {
+    let Some(site) = Site::new() else { return };
+    let Some(python) = or_skip(Need::Python, xrootd_python()) else { return };
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("xrootd/client.py");
+    let program = program.to_str().unwrap();
+    let events = site.files.join("store/events.root");
+    site.done(&python, &[program, "make", events.to_str().unwrap()]);
+    let mut names = vec!["events.root".to_owned(), "noise".to_owned()];
+    fs::write(site.files.join("store/noise"), fs::read(site.world.payload("n", 3_000_000, 9)).unwrap())
+        .unwrap();
+    // Of the experiments, where they are beside the checkout.
+    let shared =
+        std::env::var_os("NAMELY_SHARED_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
+    for entry in fs::read_dir(shared.join("hep")).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        fs::copy(entry.path(), site.files.join("store").join(&name)).unwrap();
+        names.push(name);
+    }
+    let files = site.serve();
+    let server = site.start("python", &site.words().replace("timeout=20", "timeout=4"));
+    let folder = site.files.join("store");
+    let mut words = vec![program, "read", "", folder.to_str().unwrap()];
+    let url = format!("{}/store", server.url);
+    words[2] = &url;
+    words.extend(names.iter().map(String::as_str));
+    let read = site.done(&python, &words);
+    assert_eq!(read.lines().count(), names.len(), "{read}");
+
+    // What the README shows.
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let shown = readme.lines().find(|line| line.contains("uproot.open(\"root://localhost//store/"));
+    let shown =
+        shown.expect("README.md opens a file").replace("root://localhost//", &format!("{}/", server.url));
+    let mut shell = site.world.command("/bin/sh");
+    let path =
+        std::env::join_paths([python.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    let printed = shell.arg("-c").arg(&shown).env("PATH", path).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&printed.stdout).trim(), "100000", "{shown}: {}", said(&printed));
+
+    // A file that is open when its source goes away: an error in time, no zeros and no short read.
+    let large = fs::read(site.world.payload("large", 6_000_000, 11)).unwrap();
+    fs::write(site.files.join("store/large"), &large).unwrap();
+    let mut command = site.world.command(&python);
+    command.args([program, "gone", &format!("{url}/large"), "6000000"]);
+    let mut reader = Running::start("client.py", command, site.world.dir());
+    reader.line("open");
+    drop(files);
+    let began = Instant::now();
+    let finished = reader.finish().success();
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(45), "{took:?}");
+    for what in ["read", "vector"] {
+        let line = finished.lines.iter().find(|line| line.starts_with(what)).unwrap();
+        let named = ["unreachable", "timed out", "Connection timed out"].iter().any(|why| line.contains(why));
+        assert!(line.contains("ok=False") && named, "{line}");
+    }
+}

@@ -1,0 +1,30 @@
+// What the words behind `ofs.osslib /…/libXrdOssNamely.so` say (docs/xrootd.md).
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace namely {
+
+struct Settings {
+    std::string router; // empty: the usual places
+    std::string trust_router_of;
+    std::string prefix = "/";
+    std::string trust;
+    std::string keychain;
+    std::string congestion;
+    size_t memory_octets = size_t(512) << 20;
+    size_t read_ahead_octets = size_t(8) << 20;
+    long timeout_ms = 30'000;
+};
+
+// Reads `words` into `settings`. Returns what is wrong with them, or nothing.
+std::string read_settings(const char *words, Settings &settings);
+
+constexpr size_t memory_octets_min = size_t(16) << 20;
+constexpr size_t memory_octets_max = size_t(1) << 40;
+constexpr size_t read_ahead_octets_min = size_t(64) << 10;
+constexpr size_t read_ahead_octets_max = size_t(1) << 30;
+constexpr long timeout_s_max = 3600;
+
+} // namespace namely
