@@ -107,7 +107,7 @@ pub(crate) struct Cs<B, R> {
     on_hit: AtomicU8,
     refused: Counter,
     /// What became of the tier's part.
-    pub(crate) tier: TierCounters,
+    pub(crate) tier: Apart<TierCounters>,
 }
 
 /// What each insertion writes, apart from what lookups read.
@@ -204,7 +204,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             admit: AtomicBool::new(config.cs_admit),
             serve: AtomicBool::new(config.cs_serve),
             refused: Counter::default(),
-            tier: TierCounters::default(),
+            tier: Apart::new(|| Ok(TierCounters::default()))?,
         })
     }
 
@@ -425,7 +425,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             drop(accounting);
             if let Some(left) = left {
                 let left = self.take_out(left, reserve);
-                if O::HAS_TIER {
+                if O::HAS_TIER && out.has_tier() {
                     self.offer(left, out);
                 }
             }
