@@ -22,6 +22,7 @@ use crate::faces::{BatchContext, FaceId};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
+use crate::pit::Satisfied;
 use crate::pool::{Apart, boxed};
 use crate::reserve::Reserve;
 
@@ -36,14 +37,16 @@ pub struct Batch<B> {
     packets_max: usize,
     // Used again for each group: making them anew would clear more memory than a packet has.
     hashes: Box<[NameHashes]>,
-    work: Apart<Work>,
+    work: Apart<Work<B>>,
 }
 
 /// What a batch is processed with.
-struct Work {
+struct Work<B> {
     reserve: Reserve,
     /// Of a name of a forwarding hint.
     hint: RefCell<Box<[NameHashes]>>,
+    /// What the Data that is processed has satisfied.
+    satisfied: Satisfied<B>,
 }
 
 impl<B> Batch<B> {
@@ -67,7 +70,7 @@ impl<B> Batch<B> {
         packets.try_reserve_exact(packets_max).map_err(|_| ConfigError::OutOfMemory)?;
         let hashes = boxed(AHEAD, NameHashes::new)?;
         let hint = RefCell::new(boxed(1, NameHashes::new)?);
-        let work = || Ok(Work { reserve: Reserve::new(0), hint });
+        let work = || Ok(Work { reserve: Reserve::new(0), hint, satisfied: Satisfied::new() });
         Ok(Batch { packets, packets_max, hashes, work: Apart::new(work)? })
     }
 
@@ -83,6 +86,12 @@ impl<B> Batch<B> {
         }
         self.packets.push((face, received));
         Ok(())
+    }
+
+    /// What one packet beside the batch may be processed with, while no packet waits.
+    pub(crate) fn work_memory(&mut self) -> (&Reserve, &RefCell<Box<[NameHashes]>>, &mut NameHashes) {
+        let Work { reserve, hint, .. } = &*self.work;
+        (reserve, hint, &mut self.hashes[0])
     }
 
     /// Packets that wait to be processed.
@@ -118,7 +127,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`Forwarder::receive`] for each of them, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
         let Batch { packets, hashes, work, .. } = batch;
-        let Work { reserve, hint } = &**work;
+        let Work { reserve, hint, satisfied } = &mut **work;
+        let (reserve, hint) = (&*reserve, &*hint);
         reserve.begin(packets.len());
         let context = BatchContext::new(&self.faces, &self.counters, reserve, Some(hint), now_ns);
         let mut packets = packets.drain(..);
@@ -126,7 +136,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             let group = packets.as_slice().len().min(hashes.len());
             self.read_ahead(&packets.as_slice()[..group], hashes);
             for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
-                self.process(&context, face, received, hashes, out);
+                self.process(&context, face, received, (hashes, satisfied), out);
                 reserve.next();
             }
         }

@@ -490,15 +490,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         while self.cs_shrink(SHRUNK_AT_ONCE) {}
     }
 
-    /// As [`Forwarder::cs_config`], but Data beyond a smaller capacity leaves with calls of
-    /// [`Forwarder::cs_shrink`]: for a home under whose calls nothing else runs. Until then no Data
-    /// comes in for which more than a few would have to leave.
+    /// As [`Forwarder::cs_config`], but Data beyond a smaller capacity leaves, and comes into the
+    /// lists of another policy, with calls of [`Forwarder::cs_shrink`]: for a home under whose
+    /// calls nothing else runs. Until then no Data comes in for which more than a few would have to
+    /// leave, and what is not in the new lists yet leaves first.
     pub fn cs_change(&self, change: &CsChange) {
         self.cs.configure(change);
     }
 
-    /// Lets go of up to `budget` Data that are beyond the content store's limits; returns true if
-    /// more are.
+    /// Lets go of up to `budget` Data that are beyond the content store's limits, and brings as
+    /// many into the lists of a policy that was changed to; returns true if there are more.
     pub fn cs_shrink(&self, budget: usize) -> bool {
         self.cs.shrink(budget)
     }

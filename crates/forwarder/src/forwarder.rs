@@ -19,7 +19,7 @@ use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::objects::Objects;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pipeline::Departed;
-use crate::pit::Pit;
+use crate::pit::{Pit, Satisfied};
 use crate::pool::{Apart, boxed};
 use crate::prefix_table::NameOctets;
 use crate::regions::Regions;
@@ -119,7 +119,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
         let reserve = Reserve::new(1);
         let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
-        self.process(&context, face, received, &hashes, out);
+        self.process(&context, face, received, (&hashes, &mut Satisfied::new()), out);
         self.settle(&reserve);
     }
 
@@ -129,13 +129,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.cs.settle(reserve);
     }
 
-    /// The same for a packet whose name has `hashes`, if it has a name.
+    /// The same for a packet whose name has `hashes`, if it has a name. `satisfied` is memory for
+    /// what a Data satisfies, and is empty again when this returns.
     pub(crate) fn process<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
         face: FaceId,
         received: Received<B>,
-        hashes: &NameHashes,
+        (hashes, satisfied): (&NameHashes, &mut Satisfied<B>),
         out: &mut O,
     ) {
         if O::HAS_TIER {
@@ -154,7 +155,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else if is(types::INTEREST) {
             self.receive_interest(context, &ingress, received, hashes, out)
         } else if is(types::DATA) {
-            self.receive_data(context, &ingress, received, hashes, out)
+            self.receive_data(context, &ingress, received, hashes, satisfied, out)
         } else {
             Err(DropReason::Malformed)
         };

@@ -112,7 +112,8 @@ impl<T, const N: usize> InlineVec<T, N> {
 
     /// Forgets all items.
     pub(crate) fn clear(&mut self) {
-        self.inline.iter_mut().for_each(|place| *place = None);
+        // Filled from the front.
+        self.inline.iter_mut().take_while(|place| place.is_some()).for_each(|place| *place = None);
         self.more.clear();
     }
 

@@ -79,9 +79,15 @@ pub trait Output<B> {
         let _ = (face, data, packet);
     }
 
-    /// True if the home has a tier below the content store in memory. Without one, nothing of what
-    /// follows is called, and the compiler leaves out what leads there.
+    /// True if the home may have a tier below the content store in memory. Without one, nothing of
+    /// what follows is called, and the compiler leaves out what leads there.
     const HAS_TIER: bool = false;
+
+    /// True if the home has a tier now: for one that may come to have it later.
+    #[inline]
+    fn has_tier(&self) -> bool {
+        Self::HAS_TIER
+    }
 
     /// A packet is about to be processed: what is sent and asked from now on is its doing. For who
     /// times it.

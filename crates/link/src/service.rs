@@ -258,12 +258,14 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         let LinkService { sender, receiver, drops } = self;
         let config = sender.config();
         let accepts = Accepts { kind: config.kind, local_fields: config.local_fields };
-        let seen = LpView::parse(frame).map_err(LinkDrop::Malformed).and_then(|view| {
-            sender.on_arrival(&view, now_ns, emit)?;
-            Ok(view)
-        });
+        // Used where it lies: taken out of the result, its 224 octets are copied.
+        let parsed = LpView::parse(frame);
+        let seen = match &parsed {
+            Ok(view) => sender.on_arrival(view, now_ns, emit).map(|_| view),
+            Err(error) => Err(LinkDrop::Malformed(*error)),
+        };
         match seen {
-            Ok(view) => receiver.receive(&view, remote, accepts, now_ns, drops),
+            Ok(view) => receiver.receive(view, remote, accepts, now_ns, drops),
             Err(drop) => {
                 drops.count(drop);
                 Err(drop)

@@ -150,7 +150,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
             let workspace = unsafe { call.workspace.as_mut() }.ok_or(Refused::Io)?;
             let data = octets(call.more, call.more_len)?;
             let data = (!data.is_empty()).then_some((data, call.face));
-            store::answered(instance, &mut workspace.queue, home, call.value, data, call.now_ns)
+            store::answered(instance, workspace, home, call.value, data, call.now_ns)
         }
         op::FACE_REGISTER => instance.face_register(call.value),
         op::FACE_RELEASE => instance.face_release(face),

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lock_api::Mutex;
-use namely_forwarder::{Batch, FaceId, Outgoing, Output, PacketBuf, Received};
+use namely_forwarder::{
+    Batch, FaceId, Leaving, Outgoing, Output, PacketBuf, Received, TierAnswer, TierWrite, Wanted,
+};
 use namely_link::{
     Carried, Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
 };
@@ -25,7 +27,7 @@ pub(crate) type Link = Mutex<Lock, LinkService<Skb, Station>>;
 
 /// What one processor works with.
 pub(crate) struct Workspace {
-    batch: Batch<Skb>,
+    pub(crate) batch: Batch<Skb>,
     pub(crate) queue: Queue,
 }
 
@@ -72,11 +74,8 @@ impl Workspace {
     /// Processes what was taken in, and what is due. Returns when something is again, ns.
     #[inline(never)]
     pub(crate) fn run(&mut self, instance: &Instance, home: Home, has_store: bool, now_ns: u64) -> u64 {
-        if has_store {
-            store::receive(instance, &mut self.batch, &mut self.queue, home, now_ns);
-        } else {
-            instance.core.receive_batch(&mut self.batch, now_ns, &mut self.queue.output(home));
-        }
+        let store = has_store.then_some(now_ns);
+        instance.core.receive_batch(&mut self.batch, now_ns, &mut self.queue.output(home, store));
         let due_ns = self.queue.expire(instance, home, now_ns);
         self.queue.send(home, now_ns);
         due_ns
@@ -126,15 +125,15 @@ pub(crate) fn set_mtu(link: &Link, mtu: u64) -> Answer {
 }
 
 impl Queue {
-    /// What the forwarder sends to.
-    pub(crate) fn output(&mut self, home: Home) -> Collect<'_> {
-        Collect { queue: &mut self.0, home }
+    /// What the forwarder sends to, of an instance that has a store outside if `store` is the time.
+    pub(crate) fn output(&mut self, home: Home, store: Option<u64>) -> Collect<'_> {
+        Collect { queue: &mut self.0, home, store }
     }
 
     /// Ends what is due, a bounded part of it; returns when something is again, ns.
     #[inline(never)]
     pub(crate) fn expire(&mut self, instance: &Instance, home: Home, now_ns: u64) -> u64 {
-        let expiry = instance.core.expire_within(now_ns, EXPIRED_PER_CALL, &mut self.output(home));
+        let expiry = instance.core.expire_within(now_ns, EXPIRED_PER_CALL, &mut self.output(home, None));
         if expiry.is_more { now_ns } else { expiry.next_ns.unwrap_or(u64::MAX) }
     }
 
@@ -147,14 +146,32 @@ impl Queue {
     }
 }
 
+/// One kind for all, so that the core is in the object once: whether there is a store outside is
+/// known when it runs.
 pub(crate) struct Collect<'a> {
     queue: &'a mut Vec<(FaceId, Outgoing<Skb>)>,
     home: Home,
+    store: Option<u64>,
 }
 
 impl Output<Skb> for Collect<'_> {
+    const HAS_TIER: bool = true;
+
+    #[inline]
+    fn has_tier(&self) -> bool {
+        self.store.is_some()
+    }
+
     fn send(&mut self, face: FaceId, packet: Outgoing<Skb>) {
         if self.queue.len() < OUT_MAX { self.queue.push((face, packet)) } else { self.home.count_out_full() }
+    }
+
+    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+        store::read(self.home, wanted)
+    }
+
+    fn tier_write(&mut self, leaving: Leaving<Skb>) -> TierWrite {
+        store::write(self.home, &leaving, self.store.unwrap_or_default())
     }
 }
 

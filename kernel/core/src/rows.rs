@@ -158,7 +158,13 @@ impl Instance {
             ("refused", status.refused),
             ("evicted", status.evicted),
         ];
-        rows_of(home, rows.into_iter().chain(self.core.counters().tier.labelled()))
+        rows_of(home, rows);
+        self.tier_rows(home)
+    }
+
+    #[inline(never)]
+    fn tier_rows(&self, home: Home) -> u64 {
+        rows_of(home, self.core.counters().tier.labelled())
     }
 }
 

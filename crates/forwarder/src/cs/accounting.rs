@@ -5,13 +5,17 @@
 //! each worker may hold one Data beyond the limits for a moment.
 
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+#[cfg(test)]
 use alloc::vec::Vec;
 
 use super::CsPolicy;
 use super::index::{Handle, with_leaving};
+#[cfg(test)]
+use super::policy::List;
 use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
 use super::read_ahead::Ids;
 use crate::config::ConfigError;
+use crate::pool::Apart;
 use crate::slab::Id;
 
 /// The limits, readable without the lock and changed under it.
@@ -41,6 +45,12 @@ pub(super) enum Admitted {
 pub(super) struct Accounting {
     pub(super) kind: CsPolicy,
     policy: AnyPolicy,
+    /// [`Record::turn`] of what is in the lists of `policy`.
+    turn: bool,
+    /// The policy before, until all that it has is in the lists of `policy` or gone.
+    former: Option<Former>,
+    /// The policy that is to follow when there is no former one any more.
+    wanted: CsPolicy,
     records: Records,
     pub(super) packets: usize,
     pub(super) entries: usize,
@@ -50,12 +60,22 @@ pub(super) struct Accounting {
     is_full: bool,
 }
 
+/// A policy that was changed for another one.
+struct Former {
+    policy: Apart<AnyPolicy>,
+    /// Data in its lists.
+    left: usize,
+}
+
 impl Accounting {
     #[inline(never)]
     pub(super) fn new(kind: CsPolicy, packets_max: usize) -> Result<Self, ConfigError> {
         Ok(Accounting {
             kind,
             policy: AnyPolicy::new(kind, packets_max)?,
+            turn: false,
+            former: None,
+            wanted: kind,
             records: Records::default(),
             packets: 0,
             entries: 0,
@@ -93,7 +113,11 @@ impl Accounting {
 
     /// Takes off the lists what leaves next.
     pub(super) fn evict(&mut self, arrival: Arrival, marks: &impl Marks) -> Option<Id> {
-        let id = self.policy.evict(arrival, &mut self.records, marks)?;
+        let policy = match &mut self.former {
+            Some(former) if former.left > 0 => &mut *former.policy,
+            _ => &mut self.policy,
+        };
+        let id = policy.evict(arrival, &mut self.records, marks)?;
         self.evicted += 1;
         Some(self.settle(id))
     }
@@ -101,7 +125,11 @@ impl Accounting {
     /// Prefetches what insertions of `hashes` need of the lists, and puts what will probably leave
     /// for them into `leaving`.
     pub(super) fn prefetch(&self, hashes: impl Iterator<Item = u64>, leaving: &mut Ids) {
-        let mut next = self.policy.next().filter(|_| self.is_full);
+        let policy = match &self.former {
+            Some(former) if former.left > 0 => &*former.policy,
+            _ => &self.policy,
+        };
+        let mut next = policy.next().filter(|_| self.is_full);
         for hash in hashes {
             self.policy.prefetch(hash);
             if let Some(leaves) = next {
@@ -133,6 +161,7 @@ impl Accounting {
         let mut record = Record::new(need.hash);
         (record.generation, record.octets, record.components) =
             (handle.generation, need.octets, need.entries);
+        record.turn = self.turn;
         if !self.records.set(handle.id, record) {
             return (Admitted::Never, left);
         }
@@ -146,24 +175,36 @@ impl Accounting {
     /// A Data was used, if it is still there.
     pub(super) fn hit(&mut self, handle: Handle) {
         let listed = self.records.listed(handle.id);
-        if listed.is_some_and(|record| record.generation == handle.generation)
-            && self.policy.on_hit() == OnHit::Lock
-        {
-            self.policy.hit(handle.id, &mut self.records);
+        let Some(record) = listed.filter(|record| record.generation == handle.generation) else { return };
+        let turn = record.turn;
+        let (policy, records) = self.owner(turn);
+        if policy.on_hit() == OnHit::Lock {
+            policy.hit(handle.id, records);
         }
+    }
+
+    /// The policy in whose lists a Data with this [`Record::turn`] is.
+    fn owner(&mut self, turn: bool) -> (&mut AnyPolicy, &mut Records) {
+        let policy = match &mut self.former {
+            Some(former) if turn != self.turn => &mut *former.policy,
+            _ => &mut self.policy,
+        };
+        (policy, &mut self.records)
     }
 
     /// Takes a Data off the lists; `None` if somebody else did, or it is not on them yet.
     pub(super) fn detach(&mut self, handle: Handle) -> Option<Id> {
-        self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
-        self.policy.removed(handle.id, &mut self.records);
+        let listed = self.records.listed(handle.id);
+        let turn = listed.filter(|record| record.generation == handle.generation)?.turn;
+        let (policy, records) = self.owner(turn);
+        policy.removed(handle.id, records);
         Some(self.settle(handle.id))
     }
 
     /// Any Data.
     pub(super) fn any(&self) -> Option<Handle> {
-        let mut first = None;
-        self.policy.lists(&mut |list| first = first.or_else(|| list.iter(&self.records).next()));
+        let former = self.former.as_ref().and_then(|former| first_of(&former.policy, &self.records));
+        let first = former.or_else(|| first_of(&self.policy, &self.records));
         first.map(|id| Handle { id, generation: self.records.record(id).generation })
     }
 
@@ -178,43 +219,86 @@ impl Accounting {
         self.packets -= 1;
         self.entries -= usize::from(record.components);
         self.octets -= u64::from(record.octets);
+        if let Some(former) = &mut self.former
+            && record.turn != self.turn
+        {
+            former.left -= 1;
+        }
         id
     }
 
-    /// Changes the policy. All Data stay, and come into the new one in the order in which they
-    /// would have left the old one, as if nobody had requested them yet. Without memory for the new
-    /// one the old one stays.
-    pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize, marks: &impl Marks) {
-        let mut ids = Vec::new();
-        if kind == self.kind || ids.try_reserve_exact(self.packets).is_err() {
+    /// Changes the policy. All Data stay, and come into the new one with
+    /// [`Accounting::change_more`]; until then they leave by the old one, before all others.
+    /// Without memory for the new one the old one stays. While a change is under way, the last one
+    /// that is wanted follows it.
+    pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize) {
+        self.wanted = kind;
+        if kind == self.kind || self.former.is_some() {
             return;
         }
-        let Ok(policy) = AnyPolicy::new(kind, packets_max) else { return };
-        self.policy.lists(&mut |list| ids.extend(list.iter(&self.records)));
-        (self.kind, self.policy) = (kind, policy);
-        for id in ids {
+        let Ok(mut policy) = Apart::new(|| AnyPolicy::new(kind, packets_max)) else {
+            self.wanted = self.kind;
+            return;
+        };
+        core::mem::swap(&mut *policy, &mut self.policy);
+        (self.kind, self.turn) = (kind, !self.turn);
+        self.former = Some(Former { policy, left: self.packets });
+    }
+
+    /// Brings up to `budget` Data from a former policy into the new one, in the order in which they
+    /// would have left, as if nobody had requested them yet; returns true if there are more.
+    pub(super) fn change_more(&mut self, budget: usize, packets_max: usize, marks: &impl Marks) -> bool {
+        let Some(former) = &mut self.former else { return false };
+        for _ in 0..budget.min(former.left) {
+            let Some(id) = first_of(&former.policy, &self.records) else { break };
+            former.policy.removed(id, &mut self.records);
+            former.left -= 1;
+            self.records.set_turn(id, self.turn);
             marks.set_mark(id, 0);
             self.policy.inserted(id, Arrival::New, &mut self.records);
         }
+        if former.left > 0 {
+            return true;
+        }
+        self.former = None;
+        self.change(self.wanted, packets_max);
+        self.former.is_some()
     }
 
     /// Checks the ledger against its lists. Only for a store that nobody is using.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let mut totals = (0, 0, 0);
-        self.policy.lists(&mut |list| {
+        let mut add = |list: &List, turn| {
             let ids: Vec<Id> = list.iter(&self.records).collect();
             assert_eq!(ids.len(), list.count());
             for id in ids {
                 let record = self.records.listed(id).expect("what is in a list says so");
+                assert_eq!(record.turn, turn, "it knows its policy");
                 totals = (
                     totals.0 + 1,
                     totals.1 + usize::from(record.components),
                     totals.2 + u64::from(record.octets),
                 );
             }
-        });
+        };
+        if let Some(former) = &self.former {
+            let mut left = 0;
+            former.policy.lists(&mut |list| {
+                left += list.count();
+                add(list, !self.turn);
+            });
+            assert_eq!(left, former.left);
+        }
+        self.policy.lists(&mut |list| add(list, self.turn));
         assert_eq!(totals, (self.packets, self.entries, self.octets));
         assert!(self.policy.ghosts() <= 2 * self.packets.max(8), "ghosts are bounded");
     }
+}
+
+/// What is to leave first of the lists of a policy.
+fn first_of(policy: &AnyPolicy, records: &Records) -> Option<Id> {
+    let mut first = None;
+    policy.lists(&mut |list| first = first.or_else(|| list.iter(records).next()));
+    first
 }

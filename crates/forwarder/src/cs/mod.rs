@@ -107,7 +107,7 @@ pub(crate) struct Cs<B, R> {
     on_hit: AtomicU8,
     refused: Counter,
     /// What became of the tier's part.
-    pub(crate) tier: TierCounters,
+    pub(crate) tier: Apart<TierCounters>,
 }
 
 /// What each insertion writes, apart from what lookups read.
@@ -204,7 +204,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             admit: AtomicBool::new(config.cs_admit),
             serve: AtomicBool::new(config.cs_serve),
             refused: Counter::default(),
-            tier: TierCounters::default(),
+            tier: Apart::new(|| Ok(TierCounters::default()))?,
         })
     }
 
@@ -248,7 +248,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    /// Changes what is given; Data beyond a smaller capacity leaves with [`ContentStore::shrink`].
+    /// Changes what is given; Data beyond a smaller capacity leaves, and comes into another policy,
+    /// with [`ContentStore::shrink`].
     pub(crate) fn configure(&self, change: &CsChange) {
         let set = |flag: &AtomicBool, value: Option<bool>| {
             if let Some(value) = value {
@@ -262,7 +263,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.limits.packets.store(packets, Relaxed);
         }
         if let Some(policy) = change.policy {
-            accounting.change(policy, self.limits.packets.load(Relaxed), &self.index);
+            accounting.change(policy, self.limits.packets.load(Relaxed));
             self.on_hit.store(on_hit(&accounting), Relaxed);
         }
     }
@@ -276,9 +277,15 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         drop(accounting);
     }
 
-    /// Lets go of up to `budget` Data that are beyond the limits; returns true if more are.
+    /// Lets go of up to `budget` Data that are beyond the limits, and brings as many from a former
+    /// policy into the new one; returns true if there are more of either.
     pub(crate) fn shrink(&self, budget: usize) -> bool {
         let reserve = Reserve::new(0);
+        let mut accounting = self.accounting.0.lock();
+        let is_changing =
+            accounting.change_more(budget.max(1), self.limits.packets.load(Relaxed), &self.index);
+        self.on_hit.store(on_hit(&accounting), Relaxed);
+        drop(accounting);
         let mut is_more = true;
         for _ in 0..budget.max(1) {
             let mut accounting = self.accounting.0.lock();
@@ -290,7 +297,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.take_out(left, &reserve);
         }
         self.settle(&reserve);
-        is_more
+        is_more | is_changing
     }
 
     /// Lets go of one Data as if room were needed, and offers it to the tier of `out`; false if
@@ -425,7 +432,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             drop(accounting);
             if let Some(left) = left {
                 let left = self.take_out(left, reserve);
-                if O::HAS_TIER {
+                if O::HAS_TIER && out.has_tier() {
                     self.offer(left, out);
                 }
             }

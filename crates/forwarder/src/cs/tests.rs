@@ -343,6 +343,7 @@ fn a_change_of_policy_keeps_the_contents_and_their_order() {
         (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
         assert!(store.has("/a/seg=0"));
         store.cs.configure(&CsChange { policy: Some(to), ..CsChange::default() });
+        while store.cs.shrink(3) {}
         assert_eq!((store.cs.info(0, 0).policy, store.cs.info(0, 0).packets), (to, 4));
         for (new, gone) in [(5, 1), (6, 2), (7, 3), (8, 0)] {
             let holds = |store: &Store, i| store.holds(&data(&uri("/a").join_segment(i), 0, b""));
@@ -350,6 +351,35 @@ fn a_change_of_policy_keeps_the_contents_and_their_order() {
             store.insert(&data(&uri("/a").join_segment(new), 0, b""), 0);
             assert!(!holds(&store, gone), "{to:?} {gone}");
         }
+    }
+}
+
+/// No call of a change has more to do than it was told, and what is between two policies is found,
+/// leaves and is erased as all else; a second change waits for the first one's end.
+#[test]
+fn a_change_of_policy_moves_as_many_data_in_a_call_as_it_is_told_to() {
+    for (from, to) in CsPolicy::ALL.into_iter().zip(CsPolicy::ALL.into_iter().cycle().skip(1)) {
+        let mut store = Store::with(from, 100, 1000, 1 << 20);
+        let nth = |i| uri("/a").join_segment(i);
+        (0..100).for_each(|i| store.insert(&data(&nth(i), 0, b""), 0));
+        store.cs.configure(&CsChange { policy: Some(to), ..CsChange::default() });
+        assert!(store.cs.shrink(10), "{to:?}: 90 are left");
+        store.cs.check();
+        let held = (0..100).filter(|i| store.find(&InterestBuilder::new(nth(*i)), 0).is_some()).count();
+        assert_eq!((held, store.cs.info(0, 0).policy), (100, to));
+        store.insert(&data(&nth(100), 0, b""), 0);
+        store.cs.check();
+        assert_eq!(with_key(&store.hasher, nth(100).as_name(), |key| store.cs.erase(key, 1)), (1, false));
+        // One has left for it, by the old policy, and it has gone again.
+        store.cs.configure(&CsChange { policy: Some(from), ..CsChange::default() });
+        assert_eq!(store.cs.info(0, 0).policy, to);
+        let calls = 1 + (0..).take_while(|_| store.cs.shrink(10)).count();
+        store.cs.check();
+        // 89 into the new one, the last call of which finds that another is wanted, and 99 back.
+        assert_eq!((calls, store.cs.info(0, 0).packets), (9 + 10, 99), "{from:?}, {to:?}");
+        assert_eq!(store.cs.info(0, 0).policy, from);
+        let all = with_key(&store.hasher, Name::new().as_name(), |key| store.cs.erase(key, usize::MAX));
+        assert_eq!(all, (99, false));
     }
 }
 
@@ -487,6 +517,9 @@ proptest! {
                 Step::Change { .. } => {}
             }
             prop_assert!(model.iter().all(|kept| store.holds(&kept.packet)));
+            store.cs.check();
+            // So that most steps find Data between two policies.
+            store.cs.shrink(1);
             store.cs.check();
             let info = store.cs.info(0, 0);
             prop_assert_eq!(info.packets, model.len());

@@ -6,7 +6,7 @@ use core::cell::Cell;
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
-use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, LpHeaders, PitToken};
+use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
 
 use super::hooks::Told;
 use super::{DataOut, is_localhost};
@@ -22,7 +22,8 @@ use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end.
+    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. `satisfied`
+    /// is empty, before and after: it lies with the batch, for it is large.
     #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
         &self,
@@ -30,33 +31,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
-        out: &mut O,
-    ) -> Result<(), DropReason> {
-        ingress.count(Packets::InData);
-        let mut satisfied = Satisfied::new();
-        self.satisfy(context, ingress, received.packet, &received.headers, hashes, &mut satisfied, out)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    #[inline]
-    fn satisfy<O: Output<B>>(
-        &self,
-        context: &BatchContext<'_, R>,
-        ingress: &FaceHold<'_>,
-        packet: B,
-        headers: &LpHeaders,
-        hashes: &NameHashes,
         satisfied: &mut Satisfied<B>,
         out: &mut O,
     ) -> Result<(), DropReason> {
+        ingress.count(Packets::InData);
+        let headers = &received.headers;
+        let packet = received.packet;
         let now_ns = context.now_ns;
-        let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+        // Used where it lies: taken out of the result, its 160 octets are copied.
+        let parsed = DataView::parse(packet.as_ref());
+        let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
         // Scope control: what a non-local face sends for /localhost is dropped.
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
         let mut digest = None;
-        let mut more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
+        let mut more = self.take_satisfied(context, ingress, view, hashes, &mut digest, satisfied);
         // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
         // a face that was not asked: else whoever guesses a name could answer, and be cached, in
         // the place of who was asked.
@@ -72,7 +62,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            self.cache(context, (&packet, &view), hashes, digest, out);
+            self.cache(context, (&packet, view), hashes, digest, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         let told = Cell::new(Told { data, answers_discovery: false });
@@ -83,7 +73,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             // at once.
             let tell = |entry: &PitEntry<B>, out: &mut O| {
                 if self.after_data(entry, ingress, headers, hashes, now_ns, &told) {
-                    self.teach(entry, ingress, &packet, &view, now_ns, out);
+                    self.teach(entry, ingress, &packet, view, now_ns, out);
                 }
             };
             self.answer(context, satisfied, ingress, out, tell, |downstream, out| {
@@ -92,13 +82,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
             });
             context.count(HotCounter::Satisfied, satisfied.len() as u32);
-            satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
+            satisfied.iter().for_each(|entry| self.finish_satisfied(entry, view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
+            satisfied.clear();
             if !more {
                 break;
             }
-            satisfied.clear();
-            more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, satisfied);
+            more = self.take_satisfied(context, ingress, view, hashes, &mut digest, satisfied);
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, told.get().data, out);

@@ -56,7 +56,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             pending = self.sweep_pending(now_ns, budget);
         }
         let kept = self.pit.give_back(now_ns, budget);
-        let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
+        let announced = if O::HAS_TIER && out.has_tier() { self.announce_due(now_ns, out) } else { None };
         Expiry::of([pit, strategies, tables, pending, kept, announced], now_ns)
     }
 

@@ -13,7 +13,7 @@ use super::upstreams::Routing;
 use super::{DataOut, may_come};
 use crate::congestion::is_announcement;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::cs::{CS_DIGESTS_MAX, Lookup};
+use crate::cs::{CS_DIGESTS_MAX, Lookup, Undigested};
 use crate::faces::{BatchContext, FaceHold, FaceId};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
@@ -88,7 +88,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let (mut packet, mut forwarding) = (received.packet, None);
         // Once more if it must differ: then with the copy, which need not.
         loop {
-            let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+            // Used where it lies: taken out of the result, its 176 octets are copied.
+            let parsed = InterestView::parse(packet.as_ref());
+            let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
             // Packet format, Interest, HopLimit: an Interest that arrives with HopLimit 0 is
             // dropped.
             if view.hop_limit == Some(0) {
@@ -102,15 +104,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
                 return Err(DropReason::NextHopRefused);
             }
-            if O::HAS_TIER && is_announcement(view.name) {
-                self.hear(ingress, &view, context.now_ns);
+            if O::HAS_TIER && out.has_tier() && is_announcement(view.name) {
+                self.hear(ingress, view, context.now_ns);
                 return Ok(());
             }
-            if let Some(amended) = self.amended(&view)? {
+            if let Some(amended) = self.amended(view)? {
                 packet = amended;
                 continue;
             }
-            let interest = InterestKey::new(&view, hashes);
+            let interest = InterestKey::new(view, hashes);
             self.process_interest(context, ingress, &packet, interest, headers, &mut forwarding, out)?;
             break;
         }
@@ -213,8 +215,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
                 Lookup::DigestNeeded(cached) if digests_left > 0 => {
                     digests_left -= 1;
-                    let digest = (self.config.sha256)(cached.packet.as_ref());
-                    self.cs.set_digest(&cached, digest);
+                    self.digest_cached(&cached);
                 }
                 Lookup::Miss | Lookup::DigestNeeded(_) => {
                     context.count(HotCounter::CsMisses, 1);
@@ -222,6 +223,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
             }
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn digest_cached(&self, cached: &Undigested<B>) {
+        self.cs.set_digest(cached, (self.config.sha256)(cached.packet.as_ref()));
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3).
@@ -267,7 +274,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 Err(refusal) => return self.refuse(arrived, refusal, out),
             }
         };
-        if O::HAS_TIER {
+        if O::HAS_TIER && out.has_tier() {
             match self.ask_tier(context, arrived, locked, &mut forwarding.routing, out) {
                 Some(unanswered) => locked = unanswered,
                 None => return Ok(()),
@@ -298,7 +305,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 self.note_cut(chosen);
                 let Some(entry) = locked.entry() else { return Ok(()) };
                 chosen.retain(|i| {
-                    self.record_sending(entry, routing.upstreams.get(*i), arrived, arrived.nonce)
+                    self.record_sending(entry, routing.upstreams.get(*i as usize), arrived, arrived.nonce)
                 });
             }
             Verdict::Probe(to, other) => {
@@ -480,31 +487,56 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
-        let mut send = |upstream: &Upstream<'_>, packet: B| {
-            context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
-            let headers = LpHeaders {
-                incoming_face_id: upstream.face.local_fields().then_some(ingress.id().0),
-                congestion_mark: headers.congestion_mark,
-                ..LpHeaders::default()
-            };
-            let packet = Outgoing { packet, headers, hop_limit: *hop_limit };
-            self.emit(&upstream.face, Packets::OutInterests, packet, out);
-        };
+        let incoming = (ingress.id(), headers.congestion_mark);
         if let Some((i, nonce)) = *probe
             && let Some(upstream) = routing.upstreams.get(i)
         {
             match with_nonce_of(&packet, nonce) {
-                Some(packet) => send(upstream, packet),
+                Some(packet) => self.send_beside(context, upstream, incoming, packet, *hop_limit, out),
                 None => self.counters.dropped(DropReason::NoBuffer),
             }
         }
-        let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
+        let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize));
         let Some(mut last) = upstreams.next() else { return };
         for next in upstreams {
-            send(last, packet.clone());
+            self.send_beside(context, last, incoming, packet.clone(), *hop_limit, out);
             last = next;
         }
-        send(last, packet);
+        self.send_interest(context, last, incoming, packet, *hop_limit, out);
+    }
+
+    /// Sends an Interest that came from a face, and with a congestion mark, to one upstream.
+    #[inline(always)]
+    fn send_interest(
+        &self,
+        context: &BatchContext<'_, R>,
+        upstream: &Upstream<'_>,
+        (from, congestion_mark): (FaceId, Option<u64>),
+        packet: B,
+        hop_limit: Option<(usize, u8)>,
+        out: &mut impl Output<B>,
+    ) {
+        context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
+        let headers = LpHeaders {
+            incoming_face_id: upstream.face.local_fields().then_some(from.0),
+            congestion_mark,
+            ..LpHeaders::default()
+        };
+        self.emit(&upstream.face, Packets::OutInterests, Outgoing { packet, headers, hop_limit }, out);
+    }
+
+    /// The same to any upstream but the last, with a frame of its own.
+    #[inline(never)]
+    fn send_beside(
+        &self,
+        context: &BatchContext<'_, R>,
+        upstream: &Upstream<'_>,
+        incoming: (FaceId, Option<u64>),
+        packet: B,
+        hop_limit: Option<(usize, u8)>,
+        out: &mut impl Output<B>,
+    ) {
+        self.send_interest(context, upstream, incoming, packet, hop_limit, out);
     }
 
     /// Tells the downstream, where it can be told, and returns why the Interest is dropped.

@@ -49,14 +49,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let Some(entry) = locked.entry() else { return Ok(()) };
         // Where a discovery of another host ends at applications, it is answered as one.
-        let is_local = |i: &usize| routing.upstreams.get(*i).is_some_and(|upstream| upstream.face.is_local());
+        let is_local =
+            |i: &u32| routing.upstreams.get(*i as usize).is_some_and(|upstream| upstream.face.is_local());
         let ends_here =
             || !arrived.headers.non_discovery && !arrived.ingress.is_local() && chosen.iter().all(is_local);
         if is_discovery || ends_here() {
             entry.memory = entry.memory.of_discovery();
         }
         chosen.retain(|i| {
-            let Some(upstream) = routing.upstreams.get(*i) else { return false };
+            let Some(upstream) = routing.upstreams.get(*i as usize) else { return false };
             let is_heard = was_heard_there(entry, upstream, arrived.now_ns);
             may_be_sent_again(&mut entry.out_records, upstream.key(), arrived.now_ns)
                 && self.record_sending(entry, Some(upstream), arrived, arrived.nonce)
@@ -64,7 +65,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         });
         drop(locked);
         let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
-        for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i)) {
+        for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize)) {
             let headers = self.learning_headers(arrived, upstream, is_discovery);
             context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
             let packet = Outgoing { packet: arrived.packet.clone(), headers, hop_limit };

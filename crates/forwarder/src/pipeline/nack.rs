@@ -32,9 +32,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if ingress.link_type() != LinkType::PointToPoint {
             return Err(DropReason::NackLinkType);
         }
-        let view = InterestView::parse(received.packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+        let parsed = InterestView::parse(received.packet.as_ref());
+        let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
         let nonce = view.nonce.ok_or(DropReason::NackUnmatched)?;
-        let interest = InterestKey::new(&view, hashes);
+        let interest = InterestKey::new(view, hashes);
         let strategy = self.strategies.find(interest.key());
 
         let upstream = ingress.key();

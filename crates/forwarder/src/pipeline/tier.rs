@@ -8,6 +8,7 @@ use super::DataOut;
 use super::amend::with_nonce_of;
 use super::interest::{Arrived, Forwarding};
 use super::upstreams::Routing;
+use crate::batch::Batch;
 use crate::counters::{DropReason, HotCounter};
 use crate::cs::Arriving;
 use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey};
@@ -115,12 +116,42 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         now_ns: u64,
         out: &mut impl Output<B>,
     ) {
-        let reserve = Reserve::new(1);
+        let (reserve, mut hashes) = (Reserve::new(1), NameHashes::new());
         let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
+        self.tier_completed_in(&context, &mut hashes, ticket, completion, out);
+        self.settle(&reserve);
+    }
+
+    /// [`Forwarder::tier_completed`] with the work memory of a batch that is empty, and not of the
+    /// stack.
+    pub fn tier_completed_beside(
+        &self,
+        batch: &mut Batch<B>,
+        ticket: Ticket,
+        completion: Completion<B>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) {
+        let (reserve, hint, hashes) = batch.work_memory();
+        reserve.begin(1);
+        let context = BatchContext::new(&self.faces, &self.counters, reserve, Some(hint), now_ns);
+        self.tier_completed_in(&context, hashes, ticket, completion, out);
+        self.settle(reserve);
+    }
+
+    #[inline]
+    fn tier_completed_in(
+        &self,
+        context: &BatchContext<'_, R>,
+        hashes: &mut NameHashes,
+        ticket: Ticket,
+        completion: Completion<B>,
+        out: &mut impl Output<B>,
+    ) {
         let (key, counters) = (ticket.key(), &self.cs.tier);
         let is_answered = match completion {
             Completion::Found { packet, fresh_until_ns, is_busy } => {
-                self.tier_found(&context, key, Found { packet, fresh_until_ns, is_busy }, out)
+                self.tier_found(context, hashes, key, Found { packet, fresh_until_ns, is_busy }, out)
             }
             Completion::Absent => {
                 counters.misses.add(1);
@@ -132,17 +163,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
         };
         if !is_answered {
-            self.resume(&context, key, out);
+            self.resume(context, hashes, key, out);
         }
-        self.settle(context.reserve);
     }
 
-    /// Returns false if the Interest is to go upstream. Both ways hash a name, and a kernel's stack
-    /// has no room for one upon the other.
+    /// Returns false if the Interest is to go upstream. Neither way is on a kernel's stack while
+    /// the other one is.
     #[inline(never)]
     fn tier_found(
         &self,
         context: &BatchContext<'_, R>,
+        hashes: &mut NameHashes,
         key: EntryKey,
         found: Found<B>,
         out: &mut impl Output<B>,
@@ -153,12 +184,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             counters.wrong.add(1);
             return false;
         };
-        let mut hashes = NameHashes::new();
-        self.hasher.fill(view.name.as_bytes(), &mut hashes);
+        self.hasher.fill(view.name.as_bytes(), hashes);
         let mut digest = None;
         match self.suits(context, key, &view, hashes.len(), found.fresh_until_ns, &mut digest) {
             None => counters.late.add(1),
-            Some(Suits::Yes) => self.answer_from_tier(context, key, &found, &view, &hashes, digest, out),
+            Some(Suits::Yes) => self.answer_from_tier(context, key, &found, &view, hashes, digest, out),
             Some(Suits::Stale) => {
                 counters.misses.add(1);
                 return false;
@@ -201,6 +231,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The ContentStore Hit pipeline (guide 4.2.3) for all that wait for the Data.
     #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
     fn answer_from_tier(
         &self,
         context: &BatchContext<'_, R>,
@@ -253,7 +284,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends a parked Interest upstream, in the name of the first downstream that still waits.
     #[inline(never)]
-    fn resume(&self, context: &BatchContext<'_, R>, key: EntryKey, out: &mut impl Output<B>) {
+    fn resume(
+        &self,
+        context: &BatchContext<'_, R>,
+        hashes: &mut NameHashes,
+        key: EntryKey,
+        out: &mut impl Output<B>,
+    ) {
         let Some(Resumed { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(context, key)
         else {
             return;
@@ -262,13 +299,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return self.counters.dropped(DropReason::NoBuffer);
         };
         let Ok(view) = InterestView::parse(packet.as_ref()) else { return };
-        let mut hashes = NameHashes::new();
-        self.hasher.fill(view.name.as_bytes(), &mut hashes);
+        self.hasher.fill(view.name.as_bytes(), hashes);
         let arrived = Arrived {
             ingress: &ingress,
             packet: &packet,
             headers: &headers,
-            interest: InterestKey::new(&view, &hashes),
+            interest: InterestKey::new(&view, hashes),
             nonce: downstream.nonce,
             lifetime_ns,
             now_ns: context.now_ns,
@@ -285,6 +321,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Ends the parking of an entry whose read has ended; `None` if it was sent already or is gone.
+    #[inline(never)]
     fn unpark<'t>(&self, context: &'t BatchContext<'_, R>, key: EntryKey) -> Option<Resumed<'t, B>> {
         let Some(mut locked) = self.pit.lock(key) else {
             self.cs.tier.late.add(1);
@@ -307,6 +344,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         })
     }
 
+    #[inline(never)]
     fn send_resumed<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -325,6 +363,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// A parked Interest was refused to one of its downstreams: so it is to the others.
+    #[inline(never)]
     fn refuse_others(
         &self,
         context: &BatchContext<'_, R>,

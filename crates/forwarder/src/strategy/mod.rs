@@ -62,7 +62,8 @@ pub(crate) type Upstreams<'a> = InlineVec<Upstream<'a>, 4>;
 /// Positions in [`Upstreams`] to send to.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    list: InlineVec<usize, 4>,
+    // Of 32 bits: two of these are copied for each Interest.
+    list: InlineVec<u32, 4>,
     /// There was no memory for one more.
     is_cut: bool,
 }
@@ -74,7 +75,7 @@ impl Chosen {
     }
 
     pub(crate) fn push(&mut self, upstream: usize) {
-        self.is_cut |= !self.list.push(upstream);
+        self.is_cut |= !self.list.push(upstream as u32);
     }
 
     pub(crate) fn is_cut(&self) -> bool {
@@ -83,15 +84,15 @@ impl Chosen {
 }
 
 impl core::ops::Deref for Chosen {
-    type Target = InlineVec<usize, 4>;
+    type Target = InlineVec<u32, 4>;
 
-    fn deref(&self) -> &InlineVec<usize, 4> {
+    fn deref(&self) -> &InlineVec<u32, 4> {
         &self.list
     }
 }
 
 impl core::ops::DerefMut for Chosen {
-    fn deref_mut(&mut self) -> &mut InlineVec<usize, 4> {
+    fn deref_mut(&mut self) -> &mut InlineVec<u32, 4> {
         &mut self.list
     }
 }

@@ -222,7 +222,7 @@ impl Strategy for Multipath {
         };
         if let Verdict::Forward(chosen) = &verdict {
             let chosen: &Chosen = chosen;
-            chosen.iter().for_each(|i| paths.send(pending, *i, hook));
+            chosen.iter().for_each(|i| paths.send(pending, *i as usize, hook));
         }
         verdict
     }

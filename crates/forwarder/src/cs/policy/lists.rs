@@ -58,6 +58,8 @@ pub(in crate::cs) struct Record {
     pub(in crate::cs) generation: u32,
     pub(in crate::cs) octets: u32,
     pub(in crate::cs) components: u8,
+    /// Of the policy whose lists these are: each other one has the same.
+    pub(in crate::cs) turn: bool,
     /// The list it is in; 0 for none.
     list: u8,
 }
@@ -102,6 +104,10 @@ impl Records {
     pub(in crate::cs) fn listed(&self, id: Id) -> Option<&Record> {
         let known = self.0.chunks.len() * CHUNK > id as usize;
         known.then(|| self.0.at(id)).filter(|record| record.list != 0)
+    }
+
+    pub(in crate::cs) fn set_turn(&mut self, id: Id, turn: bool) {
+        self.0.at_mut(id).turn = turn;
     }
 
     pub(in crate::cs) fn hash(&self, id: Id) -> u64 {

@@ -116,7 +116,7 @@ impl Bench {
         };
         let verdict = self.hook(name_hash, |memory, hook| memory.after_receive_interest(&mut pending, hook));
         match verdict {
-            Verdict::Forward(chosen) => (chosen.get(0).copied(), None),
+            Verdict::Forward(chosen) => (chosen.get(0).map(|i| *i as usize), None),
             Verdict::Probe(to, probe) => (Some(to), Some(probe)),
             _ => (None, None),
         }
