@@ -19,6 +19,7 @@ use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastO
 use crate::discovery::{self, KeptKey, Running, WatchedLink};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
+use crate::kernel::{self, Kernel, Opened};
 use crate::metrics;
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -41,6 +42,7 @@ pub struct Router {
     core: Arc<Core>,
     /// The content store's disk, where it has one, to which it is spilled at the end.
     disk: Option<Arc<Disk>>,
+    kernel: Option<Arc<Kernel>>,
 }
 
 impl Router {
@@ -71,6 +73,7 @@ impl Router {
         // Before anybody can connect: whoever signs a command then signs it after the start.
         let start = crate::control::now();
         let policy = policy(&config)?;
+        let opened = Opened::of(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
         let disk = Disk::open(&config.cs.disk)?;
         let (plane, inbox) = DataPlane::start_with(options(&config), core.clone(), disk.as_ref())
@@ -80,6 +83,7 @@ impl Router {
         let tap = discovery::tap(&plane, &links)?;
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
+        let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
         let discovery = discovery::start(&config, &plane, &core, tap, links, kept)?;
         let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
@@ -88,6 +92,9 @@ impl Router {
         }
         if let Some(disk) = &disk {
             control.set_disk(disk.clone());
+        }
+        if let Some(kernel) = &kernel {
+            control.set_kernel(kernel.clone());
         }
         let orders = control.orders();
         let source = metrics::Source {
@@ -107,7 +114,7 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router { orders, control: Some(thread), plane, listening, metrics, discovery, core, disk })
+        Ok(Router { orders, control: Some(thread), plane, listening, metrics, discovery, core, disk, kernel })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -117,6 +124,7 @@ impl Router {
     pub fn check(config: &Config) -> Result<(), Failure> {
         policy(config)?;
         config.discovery.settings().map_err(wrong_configuration)?;
+        kernel::check(config).map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)
     }
@@ -181,6 +189,9 @@ impl Router {
             && control.join().is_err()
         {
             tracing::error!("the control thread ended by a panic");
+        }
+        if let Some(kernel) = self.kernel.take() {
+            kernel.leave();
         }
         self.plane.stop();
         if let Some(disk) = self.disk.take() {
@@ -248,6 +259,11 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.busy_poll_us = config.faces.busy_poll_us;
     options.io.memif = config.faces.memif.options();
     options.io.ethernet = config.faces.ethernet.options();
+    if config.kernel.enabled {
+        // Each face has a socket in the kernel.
+        options.kernel = true;
+        options.io = options.io.for_two_sockets_each();
+    }
     options.dispatcher = config.faces.dispatcher.options();
     options.loopback_udp = config.authorization.loopback_udp;
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);

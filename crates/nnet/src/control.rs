@@ -368,12 +368,16 @@ impl Control {
         self.exchange(request, &mut |_| {})
     }
 
-    /// Erases Data below a prefix, some at a time; answers how many, and 0 if none is left.
+    /// Erases Data below a prefix, some at a time and `most` at most; answers how many, and 0 if none
+    /// is left.
     ///
     /// # Errors
     /// As of all calls.
-    pub fn cs_erase(&mut self, prefix: NameRef<'_>) -> Result<u64, ControlError> {
-        let request = self.request(cmd::CS_ERASE, false).with(attr::NAME, prefix.as_bytes());
+    pub fn cs_erase(&mut self, prefix: NameRef<'_>, most: Option<u64>) -> Result<u64, ControlError> {
+        let mut request = self.request(cmd::CS_ERASE, false).with(attr::NAME, prefix.as_bytes());
+        if let Some(most) = most {
+            request = request.with(attr::COUNT, &most.to_ne_bytes());
+        }
         let mut erased = 0;
         self.exchange(request, &mut |attributes| erased = attributes.u64(attr::COUNT).unwrap_or(0))?;
         Ok(erased)

@@ -18,6 +18,14 @@ pub const NNET_FACE: i32 = 2;
 /// Option: undoes the binding of a prefix.
 pub const NNET_UNBIND: i32 = 16;
 
+/// Option: makes the face of a socket that has none, which leads to another machine.
+pub const NNET_REMOTE: i32 = 17;
+
+/// What [`NNET_REMOTE`] is told of one neighbour, and of several.
+pub const NNET_KIND_STATION: u32 = 1;
+/// See [`NNET_KIND_STATION`].
+pub const NNET_KIND_GROUP: u32 = 2;
+
 /// Octets of the longest prefix that can be bound.
 pub const NNET_PREFIX_MAX: usize = 8192;
 
@@ -94,12 +102,16 @@ mod tests {
             ("NNET_PREFIX", NNET_PREFIX as u64),
             ("NNET_FACE", NNET_FACE as u64),
             ("NNET_UNBIND", NNET_UNBIND as u64),
+            ("NNET_REMOTE", NNET_REMOTE as u64),
             ("NNET_PREFIX_MAX", NNET_PREFIX_MAX as u64),
             ("NNET_PACKET_MAX", NNET_PACKET_MAX as u64),
             ("NNET_FACE_LOCAL", NNET_FACE_LOCAL),
         ] {
             assert_eq!(defined(name), value, "{name}");
         }
+        let kinds = listed("nnet_kind");
+        assert_eq!(kinds.get(NNET_KIND_STATION as usize), Some(&"NNET_KIND_STATION"));
+        assert_eq!(kinds.get(NNET_KIND_GROUP as usize), Some(&"NNET_KIND_GROUP"));
         let commands = listed("nnet_cmd");
         for (number, name) in [
             (cmd::FACE_NEW, "FACE_NEW"),

@@ -1,0 +1,164 @@
+//! A router whose forwarder is the kernel's (`namelyd --kernel`, docs/kernel.md). These tests load a
+//! module, so they run in a guest, where `kernel/run --tools` puts them; elsewhere they are skipped.
+
+mod common;
+
+use std::fs;
+
+use common::world::World;
+use common::{Home, write_file};
+use namely_nnet::{Control, Socket};
+use namely_wire::{DataView, InterestBuilder, Name};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{RecvFlags, SendFlags};
+
+/// A router of a namespace, and how its clients name it.
+fn start(world: &mut World, node: &str, options: &[&str]) -> String {
+    let uri = format!("unix://{}", world.home.path(&format!("{node}.sock")).display());
+    let words = ["up", "--kernel", "--no-config", "--listen", &uri, "--log", "debug"];
+    let command = world.namely(node, [&words[..], options].concat());
+    world.home.spawn(command);
+    let answers = || world.run(node, &["status", "--router", &uri]).code == Some(0);
+    world.home.wait_for("the router", answers);
+    uri
+}
+
+/// Waits until the kernel's FIB of a namespace has a prefix.
+fn wait_for_route(world: &World, node: &str, prefix: &str) {
+    world.home.wait_for(prefix, || world.run(node, &["kernel", "route", "list"]).stdout.contains(prefix));
+}
+
+#[test]
+fn without_the_module_or_the_right_a_router_says_what_to_type() {
+    if namely_nnet::module::is_loaded() {
+        return;
+    }
+    let home = Home::new();
+    let uri = home.router_uri();
+    let said = home.fails(1, ["up", "--kernel", "--no-config", "--listen", &uri]);
+    assert!(said.contains("not loaded") && said.contains("namely kernel load"), "{said}");
+    let config = home.path("namely.toml");
+    fs::write(&config, "[kernel]\nenabled = true\n[network]\nregions = [\"/x\"]\n").unwrap();
+    let said = home.fails(78, ["up", "--check", "--config", config.to_str().unwrap()]);
+    assert!(said.contains("network.regions"), "{said}");
+}
+
+#[test]
+fn clients_of_the_router_and_of_the_kernel_reach_each_other_and_those_of_the_router_too() {
+    let Some(mut world) = World::new() else { return };
+    let said = world.as_nobody("lab", &["up", "--kernel", "--no-config", "--listen", "tcp://127.0.0.1:6363"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("CAP_NET_ADMIN"), "it says what is missing: {said:?}");
+    let uri =
+        start(&mut world, "lab", &["--listen", "tcp://127.0.0.1:6363", "--listen", "udp://127.0.0.1:6363"]);
+
+    // What a client of the router serves is fetched by a program that has a socket of the kernel.
+    fs::create_dir(world.home.path("data")).unwrap();
+    write_file(&world.home.path("data/f"), 100_000, 1);
+    let serve = world.namely("lab", to(&uri, &["serve", "data", "--prefix", "/lab/data"]));
+    let serve = world.home.spawn(serve);
+    wait_for_route(&world, "lab", "/lab/data");
+    world.ok("lab", &["get", "/lab/data/f", "-o", "by-kernel", "--router", "kernel://"]);
+    for (n, router) in [uri.as_str(), "tcp://127.0.0.1:6363", "udp://127.0.0.1:6363"].into_iter().enumerate()
+    {
+        let out = format!("by-router-{n}");
+        world.ok("lab", &["get", "/lab/data/f", "-o", &out, "--router", router]);
+        assert!(fs::read(world.home.path("data/f")).unwrap() == fs::read(world.home.path(&out)).unwrap());
+    }
+    let routes = world.ok("lab", &to(&uri, &["route", "list"]));
+    assert!(routes.contains("/lab/data"), "{routes}");
+
+    // And the other way: an application of the kernel has bound a prefix.
+    world.serve("lab", "/app/ping", &["pingserver", "/app", "--router", "kernel://"]);
+    world.ok("lab", &to(&uri, &["route", "add", "/app", "local"]));
+    let ping = world.ok("lab", &to(&uri, &["ping", "/app", "--count", "2"]));
+    assert!(ping.contains("2 sent, 2 answered"), "{ping}");
+
+    // A client that ends takes its routes along.
+    world.home.stop(serve);
+    let gone = || !world.run("lab", &["kernel", "route", "list"]).stdout.contains("/lab/data");
+    world.home.wait_for("the route to go", gone);
+    assert!(!world.ok("lab", &to(&uri, &["route", "list"])).contains("/lab/data"));
+}
+
+/// Words of a command for a router.
+fn to<'a>(router: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    [words, &["--router", router]].concat()
+}
+
+#[test]
+fn management_acts_on_the_kernel_and_shows_what_it_has() {
+    let Some(mut world) = World::new() else { return };
+    let uri = start(&mut world, "lab", &[]);
+    let ok = |words: &[&str]| world.ok("lab", &to(&uri, words));
+    let kernel = |words: &[&str]| world.ok("lab", &[&["kernel"], words].concat());
+
+    let station = ["face", "create", "ether://[02:00:00:00:00:0b]", "--local", "dev://cable"];
+    let made = ok(&station);
+    assert!(kernel(&["face", "list"]).contains("02:00:00:00:00:0b%cable"), "{made}");
+    let faces: serde_json::Value = world.json("lab", &to(&uri, &["kernel", "face", "create", "cable"]));
+    let group = faces["face"].as_u64().unwrap().to_string();
+    let listed = ok(&["face", "list"]);
+    assert!(listed.contains("ether://[02:00:00:00:00:0b]"), "{listed}");
+    assert!(listed.contains("ether://[01:00:5e:00:17:aa]") && listed.contains("dev://cable"), "{listed}");
+
+    ok(&["route", "add", "/far", &group, "--cost", "7"]);
+    let routes = kernel(&["route", "list"]);
+    assert!(routes.lines().any(|l| l.contains("/far") && l.contains(&group) && l.contains('7')), "{routes}");
+    // A route that lasts for a time, and one below that inherits.
+    ok(&["route", "add", "/far/below", "local"]);
+    let below = |routes: &str| routes.lines().filter(|line| line.contains("/far/below")).count();
+    assert_eq!(below(&kernel(&["route", "list"])), 2, "its own and what it inherits");
+    ok(&["route", "remove", "/far", &group]);
+    assert_eq!(below(&kernel(&["route", "list"])), 1);
+    ok(&["route", "add", "/short", &group, "--expires", "1"]);
+    assert!(kernel(&["route", "list"]).contains("/short"));
+    let gone = || !kernel(&["route", "list"]).contains("/short");
+    world.home.wait_for("the route to expire", gone);
+
+    ok(&["strategy", "set", "/live", "multicast"]);
+    assert!(kernel(&["strategy", "list"]).contains("/live"));
+    assert!(ok(&["strategy", "list"]).contains("/live"));
+    ok(&["cs", "config", "--capacity", "100"]);
+    assert!(kernel(&["cs", "info"]).contains("of 100"));
+    let refused = world.run("lab", &to(&uri, &["cs", "config", "--capacity", "4000000000"]));
+    assert_eq!(refused.code, Some(7), "{refused:?}");
+
+    // The kernel's applications ask it as well.
+    let status = asked(&world, "/localhost/nfd/status/general");
+    assert!(!status.is_empty());
+
+    // What is told the kernel by others is seen, and is left alone when the router ends.
+    kernel(&["route", "add", "/others", "local"]);
+    assert!(ok(&["route", "list"]).contains("/others"));
+    ok(&["face", "destroy", &group]);
+    assert!(!kernel(&["face", "list"]).contains("01:00:5e"));
+    world.home.stop(0);
+    let routes = world.ok("lab", &["kernel", "route", "list"]);
+    assert!(routes.contains("/others") && !routes.contains("/far"), "{routes}");
+}
+
+/// What an application with a socket of the kernel is answered.
+fn asked(world: &World, name: &str) -> Vec<u8> {
+    let socket = world.net.enter("lab", Socket::open).unwrap();
+    let name: Name = name.parse().unwrap();
+    let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().nonce([1, 2, 3, 4]).build();
+    rustix::net::send(&socket, &interest, SendFlags::empty()).unwrap();
+    let wait = Timespec { tv_sec: 30, tv_nsec: 0 };
+    rustix::event::poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&wait)).unwrap();
+    let mut octets = vec![0; 16 << 10];
+    let (length, _) = rustix::net::recv(&socket, &mut octets[..], RecvFlags::empty()).unwrap();
+    DataView::parse(&octets[..length]).expect("a Data").content.to_vec()
+}
+
+#[test]
+fn one_router_manages_a_forwarder_and_a_second_one_is_told_so() {
+    let Some(mut world) = World::new() else { return };
+    start(&mut world, "lab", &[]);
+    let second = format!("unix://{}", world.home.path("second.sock").display());
+    let said = world.run("lab", &["up", "--kernel", "--no-config", "--listen", &second]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("another router manages"), "{said:?}");
+    let faces = world.net.enter("lab", || Control::open().unwrap().faces()).unwrap();
+    assert_eq!(faces.len(), 1, "that of the first: {faces:?}");
+}
