@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::world::World;
+use common::world::{World, load};
 use common::{Home, write_file};
 use namely_nnet::{Control, Socket};
 use namely_wire::{DataView, InterestBuilder, Name};
@@ -14,13 +14,20 @@ use rustix::net::{RecvFlags, SendFlags};
 
 /// A router of a namespace, and how its clients name it.
 fn start(world: &mut World, node: &str, options: &[&str]) -> String {
+    start_configured(world, node, "", options).1
+}
+
+/// The same with a configuration; its place among what runs as well.
+fn start_configured(world: &mut World, node: &str, config: &str, options: &[&str]) -> (usize, String) {
     let uri = format!("unix://{}", world.home.path(&format!("{node}.sock")).display());
-    let words = ["up", "--kernel", "--no-config", "--listen", &uri, "--log", "debug"];
+    let file = world.home.path(&format!("{node}.toml"));
+    fs::write(&file, config).unwrap();
+    let words = ["up", "--kernel", "--config", file.to_str().unwrap(), "--listen", &uri, "--only"];
     let command = world.namely(node, [&words[..], options].concat());
-    world.home.spawn(command);
+    let place = world.home.spawn(command);
     let answers = || world.run(node, &["status", "--router", &uri]).code == Some(0);
     world.home.wait_for("the router", answers);
-    uri
+    (place, uri)
 }
 
 /// Waits until the kernel's FIB of a namespace has a prefix.
@@ -111,7 +118,7 @@ fn management_acts_on_the_kernel_and_shows_what_it_has() {
     assert_eq!(below(&kernel(&["route", "list"])), 2, "its own and what it inherits");
     ok(&["route", "remove", "/far", &group]);
     assert_eq!(below(&kernel(&["route", "list"])), 1);
-    ok(&["route", "add", "/short", &group, "--expires", "1"]);
+    ok(&["route", "add", "/short", &group, "--expires", "10"]);
     assert!(kernel(&["route", "list"]).contains("/short"));
     let gone = || !kernel(&["route", "list"]).contains("/short");
     world.home.wait_for("the route to expire", gone);
@@ -161,4 +168,52 @@ fn one_router_manages_a_forwarder_and_a_second_one_is_told_so() {
     assert!(said.stderr.contains("another router manages"), "{said:?}");
     let faces = world.net.enter("lab", || Control::open().unwrap().faces()).unwrap();
     assert_eq!(faces.len(), 1, "that of the first: {faces:?}");
+}
+
+#[test]
+fn two_routers_find_each_other_and_have_the_kernel_make_faces_and_routes() {
+    let Some(mut world) = World::new() else { return };
+    let beat = "[discovery]\nheartbeat_ms = 1000\n";
+    let listen = ["--listen", "dev://cable"];
+    let (lab, at_lab) =
+        start_configured(&mut world, "lab", &format!("{beat}prefixes = [\"/lab\"]\n"), &listen);
+    let (_, at_desk) = start_configured(&mut world, "desk", &format!("{beat}open = true\n"), &listen);
+    let stations = |world: &World, node: &str| {
+        world.run(node, &["kernel", "face", "list"]).stdout.lines().filter(|l| l.contains("station")).count()
+    };
+    wait_for_route(&world, "desk", "/lab");
+    world.home.wait_for("both faces", || stations(&world, "lab") == 1 && stations(&world, "desk") == 1);
+    let neighbours = world.ok("desk", &to(&at_desk, &["neighbors"]));
+    assert!(neighbours.contains("/lab"), "{neighbours}");
+    assert!(world.ok("desk", &to(&at_desk, &["route", "list"])).contains("/lab"));
+
+    // From a client of one router to one of the other, over what they have found.
+    fs::write(world.home.path("answer"), "hello").unwrap();
+    let mut poke = world.namely("lab", to(&at_lab, &["poke", "/lab/hello", "--digest"]));
+    poke.stdin(fs::File::open(world.home.path("answer")).unwrap());
+    world.home.spawn(poke);
+    wait_for_route(&world, "lab", "/lab/hello");
+    assert_eq!(world.ok("desk", &to(&at_desk, &["peek", "/lab/hello", "--payload"])), "hello");
+
+    // Who ends says goodbye, and leaves nothing behind.
+    world.home.stop(lab);
+    world.home.wait_for("the goodbye", || stations(&world, "desk") == 0);
+    assert!(!world.ok("desk", &["kernel", "route", "list"]).contains("/lab"));
+    let left = world.net.enter("lab", || Control::open().unwrap().faces()).unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_router_whose_forwarder_has_stopped_ends_and_says_why() {
+    let Some(mut world) = World::new() else { return };
+    world.home.ok(["kernel", "unload"]);
+    load(&world.home, &["planted=1"]);
+    start(&mut world, "lab", &[]);
+    let stopped = world.net.enter("lab", || Control::open().unwrap().plant_panic());
+    assert!(stopped.is_err());
+    let said = || world.home.background_log().contains("the kernel's forwarder has stopped");
+    world.home.wait_for("the router to say so", said);
+    world.home.wait_for("its end", || world.home.background_log().contains("could not go on"));
+    drop(world);
+    Home::new().ok(["kernel", "unload"]);
 }

@@ -8,10 +8,11 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use namely_io::ethernet::DEFAULT_GROUP;
 use namely_mgmt::Policy;
 use namely_transport::memif_beside;
-use namely_wire::FaceUri;
 use namely_wire::mgmt::Scope;
+use namely_wire::{FaceUri, MacAddress};
 
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
@@ -81,10 +82,10 @@ impl Router {
         route_management(&config, &core, &plane)?;
         let links = WatchedLink::all(&config);
         let tap = discovery::tap(&plane, &links)?;
-        let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
-        let discovery = discovery::start(&config, &plane, &core, tap, links, kept)?;
+        let listening = listen(&config, &plane, kernel.as_deref())?;
+        let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, kept)?;
         let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
         if let Some(discovery) = &discovery {
@@ -94,7 +95,9 @@ impl Router {
             control.set_disk(disk.clone());
         }
         if let Some(kernel) = &kernel {
-            control.set_kernel(kernel.clone());
+            let said =
+                |why| Failure::new(Exit::Failed, format!("what happens in the kernel is not heard: {why}"));
+            control.set_kernel(kernel.clone()).map_err(said)?;
         }
         let orders = control.orders();
         let source = metrics::Source {
@@ -288,9 +291,18 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
     Ok(())
 }
 
-fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
+fn listen(config: &Config, plane: &DataPlane, kernel: Option<&Kernel>) -> Result<Vec<FaceUri>, Failure> {
     let mut listening = Vec::new();
+    let of_kernel = |name: &str, kernel: &Kernel, group: MacAddress| {
+        let face = kernel.listen_on(name, group);
+        face.map(|_| FaceUri::Device(name.to_owned()))
+            .map_err(|error| cannot_listen(format!("listening on dev://{name}: {error}")))
+    };
     for uri in &config.faces.listen {
+        if let (FaceUri::Device(name), Some(kernel)) = (uri, kernel) {
+            listening.push(of_kernel(name, kernel, DEFAULT_GROUP)?);
+            continue;
+        }
         let spec = listen_spec(uri, config)?;
         match plane.listen(spec) {
             Ok(local) => listening.push(local),
@@ -303,6 +315,10 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
     }
     for group in &config.faces.multicast {
         let interface = group.interface.clone();
+        if let (FaceUri::Ether(group), Some(kernel)) = (&group.group, kernel) {
+            listening.push(of_kernel(&interface, kernel, *group)?);
+            continue;
+        }
         let spec = match (&group.group, group.group.address()) {
             (FaceUri::Ether(group), _) => ListenSpec::EthernetGroup { interface, group: *group },
             (_, Some(address)) => {

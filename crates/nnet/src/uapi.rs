@@ -38,6 +38,9 @@ pub const NNET_FACE_LOCAL: u64 = 1;
 /// The name of the generic netlink family.
 pub const NNET_GENL_NAME: &str = "nnet";
 
+/// The group of it that hears of events.
+pub const NNET_GENL_EVENTS: &str = "events";
+
 /// Commands of the netlink family.
 #[allow(missing_docs, reason = "uapi/nnet.h says what each does")]
 pub mod cmd {
@@ -54,6 +57,7 @@ pub mod cmd {
     pub const CS_SET: u8 = 11;
     pub const CS_ERASE: u8 = 12;
     pub const PANIC: u8 = 13;
+    pub const STOPPED: u8 = 14;
 }
 
 /// Attributes of its messages.
@@ -69,6 +73,7 @@ pub mod attr {
     pub const COUNT: u16 = 9;
     pub const IN: u16 = 10;
     pub const OUT: u16 = 11;
+    pub const WHY: u16 = 12;
 }
 
 #[cfg(test)]
@@ -127,6 +132,7 @@ mod tests {
             (cmd::CS_SET, "CS_SET"),
             (cmd::CS_ERASE, "CS_ERASE"),
             (cmd::PANIC, "PANIC"),
+            (cmd::STOPPED, "STOPPED"),
         ] {
             assert_eq!(commands.get(usize::from(number)).copied(), Some(&*format!("NNET_CMD_{name}")));
         }
@@ -142,6 +148,7 @@ mod tests {
             (attr::COUNT, "COUNT"),
             (attr::IN, "IN"),
             (attr::OUT, "OUT"),
+            (attr::WHY, "WHY"),
         ] {
             assert_eq!(attributes.get(usize::from(number)).copied(), Some(&*format!("NNET_A_{name}")));
         }

@@ -27,7 +27,7 @@ use self::readvertise::Readvertiser;
 use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 use crate::disk::Disk;
-use crate::kernel::Kernel;
+use crate::kernel::{Heard, Kernel, Listening};
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -41,6 +41,8 @@ pub(crate) struct ControlThread {
     management: Management,
     neighbours: Neighbours,
     maker: FaceMaker,
+    /// What happens in the kernel, where that forwards.
+    listening: Option<Listening>,
     /// What is found on links, where that is looked for.
     links: Option<Links>,
     /// The content store's disk, where it has one.
@@ -127,6 +129,7 @@ impl ControlThread {
             inbox,
             orders,
             links: None,
+            listening: None,
             disk: None,
             config,
         }
@@ -142,9 +145,15 @@ impl ControlThread {
         self.disk = Some(disk);
     }
 
-    /// From now on acts on the kernel's forwarder.
-    pub(crate) fn set_kernel(&mut self, kernel: Arc<Kernel>) {
+    /// From now on acts on the kernel's forwarder, and hears what happens there.
+    ///
+    /// # Errors
+    /// What is not to be had for that, in words.
+    pub(crate) fn set_kernel(&mut self, kernel: Arc<Kernel>) -> Result<(), String> {
+        let waker = self.inbox.waker();
+        self.listening = Some(Listening::start(move || waker.wake())?);
         self.home.kernel = Some(kernel);
+        Ok(())
     }
 
     /// Where other threads send orders.
@@ -167,7 +176,7 @@ impl ControlThread {
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
                 Ok(ControlEvent::Learned(shown)) => self.learn(&shown),
                 Ok(ControlEvent::Woken) => {
-                    if self.handle_orders().is_break() {
+                    if self.handle_orders().is_break() || self.hear_kernel().is_break() {
                         break;
                     }
                     self.grow();
@@ -180,6 +189,36 @@ impl ControlThread {
         tracing::debug!(counters = ?self.management.counters(), "management ends");
         for (reason, count) in self.management.refusals() {
             tracing::debug!("{count} commands refused: {reason}");
+        }
+    }
+
+    /// Takes in what has happened in the kernel.
+    fn hear_kernel(&mut self) -> std::ops::ControlFlow<()> {
+        while let (Some(kernel), Some(listening)) = (&self.home.kernel, &self.listening)
+            && let Some(heard) = kernel.take(listening, now().ns)
+        {
+            match heard {
+                Some(Heard::Face(event)) => self.kernel_face(&event),
+                Some(Heard::Stopped(why)) => {
+                    tracing::error!("the kernel's forwarder has stopped: {why}");
+                    return std::ops::ControlFlow::Break(());
+                }
+                None => {}
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    /// A face of a device has come or gone in the kernel.
+    fn kernel_face(&mut self, event: &FaceEventNotification) {
+        let mut replies = Vec::new();
+        self.management.face_event(event, now(), &mut replies);
+        self.reply(replies);
+        if event.kind == FaceEventKind::Destroyed {
+            self.neighbours.face_gone(event.face_id, now().ns);
+            if let Some(links) = &self.links {
+                links.orders.face_gone(event.face_id);
+            }
         }
     }
 

@@ -34,7 +34,29 @@ impl Kernel {
         }
     }
 
-    fn create(&self, name: &str, address: MacAddress) -> Result<FaceStatus, CreateFaceError> {
+    /// Has a group of a device be heard, by a face that ends with this router unless somebody else
+    /// has made it. Its number.
+    ///
+    /// # Errors
+    /// [`CreateFaceError`].
+    pub(crate) fn listen_on(&self, name: &str, group: MacAddress) -> Result<u64, CreateFaceError> {
+        let (face, is_ours) = match self.create(name, group) {
+            Ok(face) => (face.face_id, true),
+            Err(CreateFaceError::Exists(face)) => (face.face_id, false),
+            Err(error) => return Err(error),
+        };
+        let mut devices = self.devices.lock();
+        let known = devices.entry((name.to_owned(), group)).or_default();
+        // The second time it is found, and still ours.
+        *known = is_ours.then_some(face).or(known.filter(|known| *known == face));
+        Ok(face)
+    }
+
+    /// Makes a face of a device's station or group.
+    ///
+    /// # Errors
+    /// [`CreateFaceError`].
+    pub(crate) fn create(&self, name: &str, address: MacAddress) -> Result<FaceStatus, CreateFaceError> {
         let failed = |why: String| CreateFaceError::Failed(why);
         let index = device::index(name).map_err(|_| failed(format!("there is no network device {name}")))?;
         let made = self.control().face_new(index, Some(address));
@@ -151,7 +173,9 @@ impl Faces for Kernel {
     }
 
     fn channels(&self) -> Vec<FaceUri> {
-        self.plane.channels()
+        let devices = self.devices.lock();
+        let devices = devices.keys().map(|(name, _)| FaceUri::Device(name.clone()));
+        self.plane.channels().into_iter().chain(devices).collect()
     }
 
     fn counters(&self) -> Vec<Counter> {
@@ -165,7 +189,7 @@ impl Faces for Kernel {
 }
 
 /// A face that is the kernel's alone: of a device, or of a program's socket.
-fn status(face: &Face) -> FaceStatus {
+pub(super) fn status(face: &Face) -> FaceStatus {
     let (uri, local_uri) = match face.link {
         Some((index, address)) => {
             let name = device::name(index).unwrap_or_else(|_| format!("if{index}"));

@@ -45,6 +45,10 @@ impl Fib {
         self.stand_ins.get(&number).copied()
     }
 
+    pub(super) fn of_devices(&self) -> Vec<u64> {
+        self.stand_ins.keys().copied().collect()
+    }
+
     pub(super) fn know(&mut self, number: u64, face: FaceId) {
         self.stand_ins.insert(number, face);
     }
@@ -110,6 +114,8 @@ impl Kernel {
 
     /// Makes the kernel's next hops of a name those of the core, as far as they are ours.
     fn enter(&self, name: &Name) -> Result<(), ControlError> {
+        // Neighbour discovery and management come by threads of their own.
+        let _changing = self.changing.lock();
         let found = self.core.explain(name.as_name());
         let own = found.fib_components == Some(name.len());
         let hops = found.next_hops.iter().filter(|_| own);
@@ -180,15 +186,19 @@ impl Kernel {
         }
     }
 
-    /// Takes out of the kernel's FIB what leads to faces that stay when this router ends.
+    /// Takes out of the kernel what this router has made there and what would stay when it ends.
     pub(crate) fn leave(&self) {
         let entered = std::mem::take(&mut self.fib.lock().entered);
+        let devices = std::mem::take(&mut *self.devices.lock());
         let mut control = self.control();
         for (name, hops) in entered {
             for (face, _) in hops {
                 // Gone already is as good.
                 let _ = control.route_del(name.as_name(), face);
             }
+        }
+        for face in devices.into_values().flatten() {
+            let _ = control.face_del(face);
         }
     }
 }

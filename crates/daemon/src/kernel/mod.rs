@@ -5,17 +5,21 @@
 //! packet is forwarded by, and what becomes of the FIB is entered into the kernel's. Faces are known
 //! outside by the numbers that they have in the kernel.
 
+mod events;
 mod faces;
 mod fib;
 mod start;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use namely_forwarder::{FaceId, FaceProperties, HolderId};
 use namely_nnet::{Control, ControlError, FaceKind, proc};
+use namely_wire::MacAddress;
 use parking_lot::{Mutex, MutexGuard};
 
+pub(crate) use self::events::{Heard, Listening};
 use self::fib::Fib;
 pub(crate) use self::start::{Opened, check};
 use crate::dataplane::{Core, DataPlane, Relay};
@@ -27,6 +31,10 @@ pub(crate) struct Kernel {
     core: Arc<Core>,
     control: Mutex<Control>,
     fib: Mutex<Fib>,
+    /// Held while what has become of a name is entered.
+    changing: Mutex<()>,
+    /// The devices that are listened on, with the faces of their groups that were made for that.
+    devices: Mutex<BTreeMap<(String, MacAddress), Option<u64>>>,
     /// The face by which the kernel's applications reach this router, as the kernel numbers it.
     own: u64,
 }

@@ -8,6 +8,7 @@ use namely_mgmt::Tables;
 use namely_nnet::{Control, ControlError, OpenError, Socket};
 use namely_wire::Name;
 use namely_wire::mgmt::Scope;
+use parking_lot::Mutex;
 
 use super::Kernel;
 use super::fib::Fib;
@@ -98,7 +99,15 @@ impl Opened {
         let made = plane.manage(socket);
         made.map_err(|error| Failure::new(Exit::Failed, format!("management in the kernel: {error}")))?;
         let (plane, core) = (plane.clone(), core.clone());
-        let kernel = Kernel { plane, core, control: control.into(), fib: Fib::default().into(), own };
+        let kernel = Kernel {
+            plane,
+            core,
+            control: control.into(),
+            fib: Fib::default().into(),
+            changing: Mutex::new(()),
+            devices: Mutex::default(),
+            own,
+        };
         for (prefix, strategy) in &config.strategy {
             kernel.choose(prefix, strategy).map_err(|why| Failure::new(Exit::Configuration, why))?;
         }
