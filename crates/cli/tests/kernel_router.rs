@@ -7,7 +7,7 @@ use std::fs;
 
 use common::world::{World, load};
 use common::{Home, write_file};
-use namely_nnet::{Control, Socket};
+use namely_nnet::{Control, OpenError, Socket};
 use namely_wire::{DataView, InterestBuilder, Name};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags};
@@ -38,7 +38,7 @@ fn wait_for_route(world: &World, node: &str, prefix: &str) {
 #[test]
 fn without_the_module_or_the_right_a_router_says_what_to_type() {
     if namely_nnet::module::is_loaded() {
-        return;
+        return println!("the module is loaded here: another test tells of the right");
     }
     let home = Home::new();
     let uri = home.router_uri();
@@ -56,8 +56,9 @@ fn clients_of_the_router_and_of_the_kernel_reach_each_other_and_those_of_the_rou
     let said = world.as_nobody("lab", &["up", "--kernel", "--no-config", "--listen", "tcp://127.0.0.1:6363"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains("CAP_NET_ADMIN"), "it says what is missing: {said:?}");
-    let uri =
-        start(&mut world, "lab", &["--listen", "tcp://127.0.0.1:6363", "--listen", "udp://127.0.0.1:6363"]);
+    let memif = format!("memif://{}", world.home.path("lab.memif").display());
+    let listen = ["--listen", "tcp://127.0.0.1:6363", "--listen", "udp://127.0.0.1:6363", "--listen", &memif];
+    let uri = start(&mut world, "lab", &listen);
 
     // What a client of the router serves is fetched by a program that has a socket of the kernel.
     fs::create_dir(world.home.path("data")).unwrap();
@@ -66,8 +67,8 @@ fn clients_of_the_router_and_of_the_kernel_reach_each_other_and_those_of_the_rou
     let serve = world.home.spawn(serve);
     wait_for_route(&world, "lab", "/lab/data");
     world.ok("lab", &["get", "/lab/data/f", "-o", "by-kernel", "--router", "kernel://"]);
-    for (n, router) in [uri.as_str(), "tcp://127.0.0.1:6363", "udp://127.0.0.1:6363"].into_iter().enumerate()
-    {
+    let routers = [uri.as_str(), "tcp://127.0.0.1:6363", "udp://127.0.0.1:6363", &memif];
+    for (n, router) in routers.into_iter().enumerate() {
         let out = format!("by-router-{n}");
         world.ok("lab", &["get", "/lab/data/f", "-o", &out, "--router", router]);
         assert!(fs::read(world.home.path("data/f")).unwrap() == fs::read(world.home.path(&out)).unwrap());
@@ -216,4 +217,47 @@ fn a_router_whose_forwarder_has_stopped_ends_and_says_why() {
     world.home.wait_for("its end", || world.home.background_log().contains("could not go on"));
     drop(world);
     Home::new().ok(["kernel", "unload"]);
+}
+
+#[test]
+fn neighbours_over_udp_are_reached_and_what_is_of_this_machine_does_not_cross() {
+    let Some(mut world) = World::new() else { return };
+    // A router that forwards by itself, and one that forwards by the kernel beside it.
+    let plain = format!("unix://{}", world.home.path("plain.sock").display());
+    let words = ["up", "--no-config", "--listen", &plain, "--listen", "udp://127.0.0.1:6400"];
+    let command = world.namely("lab", words);
+    world.home.spawn(command);
+    let uri = start(&mut world, "lab", &["--route", "/plain=udp://127.0.0.1:6400"]);
+    let server = world.namely("lab", to(&plain, &["pingserver", "/plain"]));
+    world.home.spawn(server);
+    let served = || world.run("lab", &to(&plain, &["route", "list"])).stdout.contains("/plain");
+    world.home.wait_for("/plain", served);
+    wait_for_route(&world, "lab", "/plain");
+    for router in ["kernel://", &uri] {
+        let ping = world.ok("lab", &to(router, &["ping", "/plain", "--count", "2"]));
+        assert!(ping.contains("2 sent, 2 answered"), "{router}: {ping}");
+    }
+
+    // Who stands for another machine takes a right, and is told nothing of this one.
+    let refused = world.net.enter("lab", || {
+        let uid = rustix::process::Uid::from_raw(65_534);
+        std::thread::scope(|scope| {
+            let open = || {
+                rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+                Socket::open_remote(false)
+            };
+            scope.spawn(open).join().unwrap()
+        })
+    });
+    assert_eq!(refused.err(), Some(OpenError::NotPermitted));
+    let scope = || {
+        let drops = world.net.enter("lab", || namely_nnet::proc::counters("drops")).unwrap();
+        drops.into_iter().find(|(label, _)| label == "scope").map_or(0, |(_, n)| n)
+    };
+    let before = scope();
+    let remote = world.net.enter("lab", || Socket::open_remote(false)).unwrap();
+    let name: Name = "/localhost/nfd/status/general".parse().unwrap();
+    let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().nonce([1, 2, 3, 5]).build();
+    rustix::net::send(&remote, &interest, SendFlags::empty()).unwrap();
+    assert_eq!(scope(), before + 1, "it is dropped before the call returns");
 }

@@ -1,6 +1,6 @@
 //! What the kernel's forwarder tells of by itself, on its way to the control thread.
 
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use namely_host::Waker;
@@ -43,23 +43,15 @@ impl Listening {
         let (sender, receiver) = sync_channel(EVENTS_WAITING_MAX);
         let ended = waker.clone();
         let listen = move || {
-            loop {
-                let mut wanted = [PollFd::new(&events, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
-                let _ = rustix::event::poll(&mut wanted, None);
-                if !wanted[1].revents().is_empty() {
-                    return;
-                }
+            while wait(&events, &ended) {
                 let taken = match events.take() {
                     Ok(taken) => taken,
                     Err(error) => {
                         return tracing::error!("what happens in the kernel is heard no more: {error}");
                     }
                 };
-                for event in taken {
-                    if sender.send(event).is_err() {
-                        return;
-                    }
-                    wake();
+                if !hand_on(taken, &sender, &wake) {
+                    return;
                 }
             }
         };
@@ -67,6 +59,23 @@ impl Listening {
         let thread = thread.map_err(|error| error.to_string())?;
         Ok(Listening { events: Some(receiver), waker, thread: Some(thread) })
     }
+}
+
+/// Waits for an event; false if it is time to end.
+fn wait(events: &Events, ended: &Waker) -> bool {
+    let mut wanted = [PollFd::new(events, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+    // Interrupted or not, all is looked at.
+    let _ = rustix::event::poll(&mut wanted, None);
+    wanted[1].revents().is_empty()
+}
+
+/// Gives events to the control thread, and waits while too many wait for it. False if it has ended.
+fn hand_on(events: Vec<Event>, to: &SyncSender<Event>, wake: &impl Fn()) -> bool {
+    events.into_iter().all(|event| {
+        let is_taken = to.send(event).is_ok();
+        wake();
+        is_taken
+    })
 }
 
 impl Drop for Listening {
@@ -111,5 +120,28 @@ impl Kernel {
             self.face_gone(number, now_ns);
         }
         tracing::debug!("{} faces of the kernel after events were missed", self.count());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::TrySendError;
+
+    use super::*;
+
+    #[test]
+    fn events_wait_up_to_the_limit_and_then_in_the_socket() {
+        let (sender, receiver) = sync_channel(EVENTS_WAITING_MAX);
+        assert!(hand_on(vec![Event::Missed; EVENTS_WAITING_MAX], &sender, &|| ()));
+        assert_eq!(sender.try_send(Event::Missed), Err(TrySendError::Full(Event::Missed)));
+        std::thread::scope(|scope| {
+            // Whoever reads the socket waits until there is room.
+            let one_more = scope.spawn(|| hand_on(vec![Event::Missed], &sender, &|| ()));
+            assert_eq!(receiver.recv(), Ok(Event::Missed));
+            assert!(one_more.join().unwrap());
+        });
+        assert_eq!(receiver.try_iter().count(), EVENTS_WAITING_MAX);
+        drop(receiver);
+        assert!(!hand_on(vec![Event::Missed], &sender, &|| ()), "nobody takes it");
     }
 }
