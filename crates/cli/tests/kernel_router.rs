@@ -1,5 +1,6 @@
-//! A router whose forwarder is the kernel's (`namelyd --kernel`, docs/kernel.md). These tests load a
-//! module, so they run in a guest, where `kernel/run --tools` puts them; elsewhere they are skipped.
+//! A router whose forwarder is the kernel's (`namelyd --kernel`, docs/kernel.md). These tests load
+//! a module, so they run in a guest, where `kernel/run --tools` puts them; elsewhere they are
+//! skipped.
 
 mod common;
 

@@ -68,8 +68,8 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
     pub route: Vec<StaticRoute>,
 
-    /// Forward by the kernel, where its forwarder is loaded (`namely kernel load`), and manage that;
-    /// takes CAP_NET_ADMIN
+    /// Forward by the kernel, where its forwarder is loaded (`namely kernel load`), and manage
+    /// that; takes CAP_NET_ADMIN
     #[arg(long)]
     pub kernel: bool,
 

@@ -389,8 +389,8 @@ impl Control {
         self.exchange(request, &mut |_| {})
     }
 
-    /// Erases Data below a prefix, some at a time and `most` at most; answers how many, and 0 if none
-    /// is left.
+    /// Erases Data below a prefix, some at a time and `most` at most; answers how many, and 0 if
+    /// none is left.
     ///
     /// # Errors
     /// As of all calls.

@@ -1,5 +1,5 @@
-//! What the kernel's forwarder tells of by itself: faces of devices that come and go, and that it has
-//! stopped.
+//! What the kernel's forwarder tells of by itself: faces of devices that come and go, and that it
+//! has stopped.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

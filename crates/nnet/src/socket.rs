@@ -209,8 +209,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Has a netlink socket hear of what is told a group, which no library has in a safe form for groups
-/// above 32.
+/// Has a netlink socket hear of what is told a group, which no library has in a safe form for
+/// groups above 32.
 pub(crate) fn join_netlink_group(socket: BorrowedFd<'_>, group: u32) -> Result<(), Errno> {
     let octets = mem::size_of_val(&group) as libc::socklen_t;
     // SAFETY: the kernel reads an integer of that length, which lives until after the call.

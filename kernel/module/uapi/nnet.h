@@ -37,8 +37,8 @@ struct sockaddr_nnet {
 #define NNET_UNBIND 16	/* setsockopt: undo the binding of a prefix; a name */
 /*
  * setsockopt of a SOCK_RAW socket that has no face yet, __u32: makes its face, which leads to
- * another machine: NNET_KIND_STATION to one, NNET_KIND_GROUP to several. So /localhost does not pass
- * it. For routers that carry packets over links of their own; takes CAP_NET_ADMIN.
+ * another machine: NNET_KIND_STATION to one, NNET_KIND_GROUP to several. So /localhost does not
+ * pass it. For routers that carry packets over links of their own; takes CAP_NET_ADMIN.
  */
 #define NNET_REMOTE 17
 

@@ -46,8 +46,8 @@ impl Drop for Permit {
 }
 
 impl FaceMaker {
-    /// Makes a face at `home` and gives the outcome to `done`, on another thread. False if too many are being
-    /// made.
+    /// Makes a face at `home` and gives the outcome to `done`, on another thread. False if too many
+    /// are being made.
     pub(crate) fn make(
         &self,
         home: &Home,

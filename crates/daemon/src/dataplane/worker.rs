@@ -175,7 +175,8 @@ impl Worker {
         }
     }
 
-    /// Takes a packet where the kernel forwards: to there, or from there to the face that it is for.
+    /// Takes a packet where the kernel forwards: to there, or from there to the face that it is
+    /// for.
     fn relay(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
         let Received { packet, headers } = received;
         let outbound = |packet| Outbound { headers, packet, hop_limit: None };

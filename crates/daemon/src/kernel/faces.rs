@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use super::{Kernel, counters, of};
 
 impl Kernel {
-    /// Makes a face: that of a device's station or group in the kernel, any other here with a socket
-    /// there. May wait for a peer.
+    /// Makes a face: that of a device's station or group in the kernel, any other here with a
+    /// socket there. May wait for a peer.
     ///
     /// # Errors
     /// [`CreateFaceError`].

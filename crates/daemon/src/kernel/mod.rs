@@ -1,9 +1,10 @@
-//! A router whose forwarder is the kernel's (docs/kernel.md): what management does to faces, routes,
-//! strategies and the content store is done there, and what it shows is what the kernel has.
+//! A router whose forwarder is the kernel's (docs/kernel.md): what management does to faces,
+//! routes, strategies and the content store is done there, and what it shows is what the kernel
+//! has.
 //!
 //! The RIB is this router's own, as the kernel has none: it is that of the [`Core`], whose FIB no
-//! packet is forwarded by, and what becomes of the FIB is entered into the kernel's. Faces are known
-//! outside by the numbers that they have in the kernel.
+//! packet is forwarded by, and what becomes of the FIB is entered into the kernel's. Faces are
+//! known outside by the numbers that they have in the kernel.
 
 mod events;
 mod faces;

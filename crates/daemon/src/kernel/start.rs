@@ -1,5 +1,5 @@
-//! How a router and the kernel's forwarder come together, and what of a configuration the kernel has
-//! no place for.
+//! How a router and the kernel's forwarder come together, and what of a configuration the kernel
+//! has no place for.
 
 use std::sync::Arc;
 

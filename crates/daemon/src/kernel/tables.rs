@@ -18,7 +18,10 @@ use super::{Kernel, counters, noted, of};
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The files of /proc/net/nnet whose counters are shown, and what these are called by.
-const SHOWN: [(&str, &str); 2] = [("drops", "forwarder."), ("cs", "forwarder.cs_")];
+const SHOWN: [(&str, &str); 2] = [("drops", "forwarder."), ("stats", "kernel.")];
+
+/// What of the content store is shown beside, with those of a store outside.
+const SHOWN_OF_CS: [&str; 3] = ["refused", "evicted", "octets"];
 
 impl Kernel {
     /// The next hops of the longest prefix of `name` that has some.
@@ -70,7 +73,13 @@ impl Tables for Kernel {
             let prefix = prefix.to_owned();
             rows.map(move |(label, n)| Counter::new(format!("{prefix}{label}"), n))
         };
-        SHOWN.into_iter().flat_map(of_file).collect()
+        let of_cs = counters("cs").into_iter().filter(|(_, n)| *n > 0).filter_map(|(label, n)| {
+            let is_outside = label.starts_with("cs_disk");
+            let own = SHOWN_OF_CS.contains(&&*label).then(|| format!("forwarder.cs_{label}"));
+            own.or_else(|| is_outside.then(|| format!("forwarder.{label}")))
+                .map(|label| Counter::new(label, n))
+        });
+        SHOWN.into_iter().flat_map(of_file).chain(of_cs).collect()
     }
 
     /// All at once: the kernel bounds them (`fib_entries_max`).

@@ -1,5 +1,5 @@
-//! A socket for few packets on a device whose frames somebody else is given as well: the messages of
-//! a protocol, which a program exchanges beside the forwarder in the kernel.
+//! A socket for few packets on a device whose frames somebody else is given as well: the messages
+//! of a protocol, which a program exchanges beside the forwarder in the kernel.
 //!
 //! The kernel copies only frames that carry, without NDNLPv2's headers, an Interest or Data whose
 //! name begins with the protocol's component; what else passes on the device costs a few
@@ -83,8 +83,8 @@ impl AsFd for Messages {
     }
 }
 
-/// Lets in frames with an Interest or Data whose name begins with a generic component of these three
-/// octets, TYPE and LENGTH of packet and Name taking two or four octets each.
+/// Lets in frames with an Interest or Data whose name begins with a generic component of these
+/// three octets, TYPE and LENGTH of packet and Name taking two or four octets each.
 fn beginning_with([a, b, c]: [u8; 3]) -> [Instruction; 24] {
     use libc::{
         BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_IMM, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX,
