@@ -21,6 +21,9 @@ pub(super) const FOLLOWED_AT_ONCE_MAX: usize = 1000;
 /// how long until that is done again.
 pub(super) const LOOK_NS: u64 = 100_000_000;
 
+/// After that it rests so many times as long as it took.
+const LOOK_PART: u64 = 9;
+
 /// Next hops of a prefix: faces as the kernel numbers them, and their costs.
 type Hops = Vec<(u64, u64)>;
 
@@ -99,6 +102,8 @@ pub(super) struct Fib {
     stand_ins: HashMap<u64, FaceId>,
     /// When all is to be looked through, ns.
     due_ns: Option<u64>,
+    /// Not before, ns: whoever makes faces come and go gets a part of the control thread's time.
+    rests_until_ns: u64,
 }
 
 impl Fib {
@@ -125,16 +130,32 @@ impl Fib {
 
     /// A face has gone in the kernel: what stood for it.
     pub(super) fn gone(&mut self, number: u64, now_ns: u64) -> Option<FaceId> {
+        let mut had_some = false;
         self.entered.retain(|_, hops| {
+            let before = hops.len();
             hops.retain(|(face, _)| *face != number);
+            had_some |= hops.len() < before;
             !hops.is_empty()
         });
-        self.look_at(now_ns.saturating_add(LOOK_NS));
+        // What another route had captured may be inherited now.
+        if had_some {
+            self.look_at(now_ns.saturating_add(LOOK_NS));
+        }
         self.stand_ins.remove(&number)
     }
 
+    /// All was looked through, from one time to the other: that is not done again at once.
+    fn rest(&mut self, from_ns: u64, to_ns: u64) {
+        let took_ns = to_ns.saturating_sub(from_ns);
+        self.rests_until_ns = to_ns.saturating_add(took_ns.saturating_mul(LOOK_PART));
+        if let Some(due_ns) = self.due_ns {
+            self.look_at(due_ns);
+        }
+    }
+
     fn look_at(&mut self, due_ns: u64) {
-        self.due_ns = Some(self.due_ns.map_or(due_ns, |known| known.min(due_ns)));
+        let due_ns = self.due_ns.map_or(due_ns, |known| known.min(due_ns));
+        self.due_ns = Some(due_ns.max(self.rests_until_ns));
     }
 }
 
@@ -200,7 +221,9 @@ impl Kernel {
         // What has expired by now is to have gone before it is looked for.
         self.plane.refresh_timers();
         self.look(now_ns);
-        self.fib.lock().due_ns
+        let mut fib = self.fib.lock();
+        fib.rest(now_ns, namely_host::clock::monotonic_ns());
+        fib.due_ns
     }
 
     /// Looks through all of the FIB, and for when the next route expires.
@@ -335,5 +358,18 @@ mod tests {
         assert_eq!(fib.gone(9, 0), Some(FaceId(300)));
         assert_eq!((fib.entered.len(), fib.has(&name("/a"), 7)), (1, true));
         assert_eq!((fib.gone(9, 0), fib.number(FaceId(300)), fib.due_ns), (None, None, Some(LOOK_NS)));
+    }
+
+    #[test]
+    fn all_is_looked_through_for_no_more_than_a_tenth_of_the_time() {
+        let mut fib = Fib::default();
+        // Faces without routes come and go as they like.
+        (0..9).for_each(|number| drop(fib.gone(number, 5)));
+        assert_eq!(fib.due_ns, None);
+        fib.rest(1000, 3000);
+        fib.look_at(3001);
+        assert_eq!(fib.due_ns, Some(3000 + 2000 * LOOK_PART), "two of twenty");
+        fib.look_at(3002);
+        assert_eq!(fib.due_ns, Some(21_000));
     }
 }
