@@ -103,6 +103,7 @@ impl Router {
         let source = metrics::Source {
             plane: plane.clone(),
             core: core.clone(),
+            kernel: kernel.clone(),
             disk: disk.clone(),
             links: discovery.as_ref().map(Running::view),
             orders: orders.clone(),
