@@ -48,10 +48,11 @@ static void face_free(struct rcu_head *rcu)
 	kfree(face);
 }
 
-static struct nnet_face *face_new(struct nnet *nn, enum nnet_kind kind, u32 mtu)
+/* What `as` is, the core takes it for: the socket of a router may stand for another machine. */
+static struct nnet_face *face_new(struct nnet *nn, enum nnet_kind kind, enum nnet_kind as, u32 mtu)
 {
 	struct nn_call link = { .op = NN_MAKE_LINK, .value = mtu, .now_ns = get_random_u64() };
-	struct nn_call call = { .op = NN_FACE_REGISTER, .value = kind };
+	struct nn_call call = { .op = NN_FACE_REGISTER, .value = as };
 	struct nnet_face *face;
 	s64 err;
 
@@ -96,12 +97,12 @@ static struct nnet_face *face_enter(struct nnet_face *face)
 	return ERR_PTR(err);
 }
 
-struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk)
+struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk, enum nnet_kind as)
 {
 	struct nnet_face *face;
 
 	mutex_lock(&nn->lock);
-	face = face_new(nn, NNET_KIND_SOCKET, 0);
+	face = face_new(nn, NNET_KIND_SOCKET, as, 0);
 	if (!IS_ERR(face)) {
 		face->sk = sk;
 		face = face_enter(face);
@@ -122,7 +123,7 @@ struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, c
 	face = ERR_PTR(-EEXIST);
 	if (lower_find(nn, dev, address))
 		goto out;
-	face = face_new(nn, kind, dev->mtu);
+	face = face_new(nn, kind, kind, dev->mtu);
 	if (IS_ERR(face))
 		goto out;
 	ether_addr_copy(face->address, address);

@@ -224,7 +224,7 @@ struct nnet_cpu {
 extern struct nnet_cpu __percpu *nnet_cpus;
 
 /* A face of a socket; the lock is not held. */
-struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk);
+struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk, enum nnet_kind as);
 /* A face of a device; RTNL is held, the lock is not. */
 struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, const u8 *address);
 /* Takes a face away; the lock is held, and RTNL for one of a device. Waits for nobody. */

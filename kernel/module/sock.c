@@ -17,17 +17,19 @@ static struct proto nnet_proto = {
 	.obj_size = sizeof(struct nnet_sock),
 };
 
-int nnet_sock_need_face(struct sock *sk)
+static int make_face(struct sock *sk, enum nnet_kind as)
 {
-	struct nnet_face *face;
+	struct nnet_face *face = nnet_face_of_socket(nnet_of(sock_net(sk)), sk, as);
 
-	if (nnet_sk(sk)->face)
-		return 0;
-	face = nnet_face_of_socket(nnet_of(sock_net(sk)), sk);
 	if (IS_ERR(face))
 		return PTR_ERR(face);
 	WRITE_ONCE(nnet_sk(sk)->face, face);
 	return 0;
+}
+
+int nnet_sock_need_face(struct sock *sk)
+{
+	return nnet_sk(sk)->face ? 0 : make_face(sk, NNET_KIND_SOCKET);
 }
 
 /* After a grace period: nobody delivers to it any more. */
@@ -172,6 +174,26 @@ static int set_number(struct sock *sk, int name, sockptr_t value, unsigned int l
 	return 0;
 }
 
+/* NNET_REMOTE. */
+static int set_remote(struct sock *sk, sockptr_t value, unsigned int len)
+{
+	u32 as;
+	int err;
+
+	if (len != sizeof(as))
+		return -EINVAL;
+	if (copy_from_sockptr(&as, value, sizeof(as)))
+		return -EFAULT;
+	if (as != NNET_KIND_STATION && as != NNET_KIND_GROUP)
+		return -EINVAL;
+	if (!ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	lock_sock(sk);
+	err = nnet_sk(sk)->face ? -EISCONN : make_face(sk, as);
+	release_sock(sk);
+	return err;
+}
+
 static int nnet_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
 {
 	bool is_seq = nnet_sk(sock->sk)->seq;
@@ -180,6 +202,8 @@ static int nnet_setsockopt(struct socket *sock, int level, int name, sockptr_t v
 		return -ENOPROTOOPT;
 	if (name == NNET_PREFIX || name == (is_seq ? NNET_OPEN : NNET_UNBIND))
 		return set_name(sock->sk, name, value, len);
+	if (name == NNET_REMOTE && sock->type == SOCK_RAW)
+		return set_remote(sock->sk, value, len);
 	if ((name == NNET_INFO && sock->type != SOCK_RAW) || (name == NNET_SEGMENT_OCTETS && is_seq))
 		return set_number(sock->sk, name, value, len);
 	return -ENOPROTOOPT;

@@ -4,108 +4,16 @@
 
 mod common;
 
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Ended, Home, LIMIT, ended, write_file};
+use common::world::{MODULE, World, load};
+use common::{Home, LIMIT, write_file};
 use namely_nnet::{Control, ControlError, module, proc};
-use namely_skip::{Need, skip};
-use namely_testbed::Net;
 use rustix::process::{Pid, Signal, kill_process_group};
-
-/// The module, in a guest.
-const MODULE: &str = "/modules/nnet.ko";
-
-/// A user without rights.
-const NOBODY: u32 = 65_534;
-
-/// Two namespaces with a veth pair between them, called `cable` at both ends, and a home. The
-/// module is loaded; nothing else is set up.
-struct World {
-    net: Net,
-    home: Home,
-}
-
-impl World {
-    /// None, after saying why, where this is no guest.
-    fn new() -> Option<Self> {
-        if std::env::var_os("NAMELY_GUEST").is_none() {
-            skip(Need::Guest, "it loads a module: `kernel/run --tools` runs it in a guest");
-            return None;
-        }
-        let home = Home::new();
-        if !module::is_loaded() {
-            load(&home, &[]);
-        }
-        let net = Net::new(&["lab", "desk"]).unwrap();
-        net.ip("-n {lab} link add cable up type veth peer name cable netns {desk}").unwrap();
-
-        net.ip("-n {desk} link set cable up").unwrap();
-        Some(World { net, home })
-    }
-
-    /// With routes for what is below /lab: from `desk` to `lab`, and there to its applications.
-    fn routed() -> Option<Self> {
-        let world = World::new()?;
-        world.ok("lab", &["kernel", "face", "create", "cable"]);
-        world.ok("lab", &["kernel", "route", "add", "/lab", "local"]);
-        world.ok("desk", &["kernel", "route", "add", "/lab", "cable"]);
-        Some(world)
-    }
-
-    /// `namely` in a namespace; it is told of no router.
-    fn namely<S: AsRef<OsStr>>(&self, node: &str, words: impl IntoIterator<Item = S>) -> Command {
-        let namely = self.home.namely(words);
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.net.name(node)]).arg(namely.get_program());
-        command.args(namely.get_args()).current_dir(self.home.path("")).env_remove("NAMELY_ROUTER");
-        command.env("HOME", self.home.path("")).env("NAMELY_HOME", self.home.path("home"));
-        command
-    }
-
-    fn run(&self, node: &str, words: &[&str]) -> Ended {
-        ended(self.namely(node, words).output().unwrap())
-    }
-
-    fn ok(&self, node: &str, words: &[&str]) -> String {
-        let end = self.run(node, words);
-        assert_eq!(end.code, Some(0), "{words:?}: {end:?}\n{}", self.home.background_log());
-        end.stdout
-    }
-
-    fn json(&self, node: &str, words: &[&str]) -> serde_json::Value {
-        let text = self.ok(node, &[words, &["--json"]].concat());
-        serde_json::from_str(text.lines().next().unwrap_or_default())
-            .unwrap_or_else(|e| panic!("{text}: {e}"))
-    }
-
-    /// Starts what serves a prefix, and waits until it is bound.
-    fn serve(&mut self, node: &str, prefix: &str, words: &[&str]) -> usize {
-        let command = self.namely(node, words);
-        let index = self.home.spawn(command);
-        let has_it = || self.run(node, &["kernel", "bind", "list"]).stdout.contains(prefix);
-        self.home.wait_for(prefix, has_it);
-        index
-    }
-
-    /// What a user without rights gets in a namespace.
-    fn as_nobody(&self, node: &str, words: &[&str]) -> Ended {
-        let home = self.home.path("");
-        self.net.enter(node, || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_namely"));
-            command.args(words).uid(NOBODY).env_remove("NAMELY_ROUTER").env("HOME", &home);
-            ended(command.output().unwrap())
-        })
-    }
-}
-
-fn load(home: &Home, parameters: &[&str]) {
-    home.ok([&["kernel", "load", "--module", MODULE], parameters].concat());
-}
 
 /// A counter of the forwarder of a namespace.
 fn counter(world: &World, node: &str, file: &str, name: &str) -> u64 {

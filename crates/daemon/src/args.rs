@@ -18,6 +18,9 @@ Examples:
   namelyd --config /etc/namely/namely.toml --check
       say what is wrong with a configuration, without starting
 
+  namelyd --kernel --listen dev://eth0
+      speak for the forwarder in the kernel, and find neighbours for it
+
 Signals: HUP reads the configuration again, TERM and INT stop the router.
 Exit status: 0 stopped, 1 failed, 2 wrong options, 69 cannot listen, 78 wrong configuration.";
 
@@ -64,6 +67,11 @@ pub struct DaemonArgs {
     /// Route PREFIX to a neighbour, as in /=udp://192.0.2.1:6363 (repeatable)
     #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
     pub route: Vec<StaticRoute>,
+
+    /// Forward by the kernel, where its forwarder is loaded (`namely kernel load`), and manage
+    /// that; takes CAP_NET_ADMIN
+    #[arg(long)]
+    pub kernel: bool,
 
     /// Do not look for neighbours on the network devices that are listened on
     #[arg(long)]
@@ -159,6 +167,7 @@ impl DaemonArgs {
             config.faces.listen = self.listeners();
         }
         config.discovery.enabled &= !self.no_discovery;
+        config.kernel.enabled |= self.kernel;
         config.route.extend(self.route.iter().cloned());
         if let Some(workers) = self.workers {
             config.faces.workers = workers;

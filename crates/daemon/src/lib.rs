@@ -10,6 +10,7 @@ pub mod dataplane;
 mod discovery;
 mod disk;
 mod exit;
+mod kernel;
 mod log;
 mod metrics;
 mod privileges;

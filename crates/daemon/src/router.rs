@@ -8,10 +8,11 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use namely_io::ethernet::DEFAULT_GROUP;
 use namely_mgmt::Policy;
 use namely_transport::memif_beside;
-use namely_wire::FaceUri;
 use namely_wire::mgmt::Scope;
+use namely_wire::{FaceUri, MacAddress};
 
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
@@ -19,6 +20,7 @@ use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastO
 use crate::discovery::{self, KeptKey, Running, WatchedLink};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
+use crate::kernel::{self, Kernel, Opened};
 use crate::metrics;
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -41,6 +43,7 @@ pub struct Router {
     core: Arc<Core>,
     /// The content store's disk, where it has one, to which it is spilled at the end.
     disk: Option<Arc<Disk>>,
+    kernel: Option<Arc<Kernel>>,
 }
 
 impl Router {
@@ -71,6 +74,7 @@ impl Router {
         // Before anybody can connect: whoever signs a command then signs it after the start.
         let start = crate::control::now();
         let policy = policy(&config)?;
+        let opened = Opened::of(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
         let disk = Disk::open(&config.cs.disk)?;
         let (plane, inbox) = DataPlane::start_with(options(&config), core.clone(), disk.as_ref())
@@ -78,9 +82,10 @@ impl Router {
         route_management(&config, &core, &plane)?;
         let links = WatchedLink::all(&config);
         let tap = discovery::tap(&plane, &links)?;
-        let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
-        let discovery = discovery::start(&config, &plane, &core, tap, links, kept)?;
+        let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
+        let listening = listen(&config, &plane, kernel.as_deref())?;
+        let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, kept)?;
         let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
         if let Some(discovery) = &discovery {
@@ -89,10 +94,16 @@ impl Router {
         if let Some(disk) = &disk {
             control.set_disk(disk.clone());
         }
+        if let Some(kernel) = &kernel {
+            let said =
+                |why| Failure::new(Exit::Failed, format!("what happens in the kernel is not heard: {why}"));
+            control.set_kernel(kernel.clone()).map_err(said)?;
+        }
         let orders = control.orders();
         let source = metrics::Source {
             plane: plane.clone(),
             core: core.clone(),
+            kernel: kernel.clone(),
             disk: disk.clone(),
             links: discovery.as_ref().map(Running::view),
             orders: orders.clone(),
@@ -107,7 +118,7 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router { orders, control: Some(thread), plane, listening, metrics, discovery, core, disk })
+        Ok(Router { orders, control: Some(thread), plane, listening, metrics, discovery, core, disk, kernel })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -117,6 +128,7 @@ impl Router {
     pub fn check(config: &Config) -> Result<(), Failure> {
         policy(config)?;
         config.discovery.settings().map_err(wrong_configuration)?;
+        kernel::check(config).map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)
     }
@@ -181,6 +193,9 @@ impl Router {
             && control.join().is_err()
         {
             tracing::error!("the control thread ended by a panic");
+        }
+        if let Some(kernel) = self.kernel.take() {
+            kernel.leave();
         }
         self.plane.stop();
         if let Some(disk) = self.disk.take() {
@@ -248,6 +263,11 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.busy_poll_us = config.faces.busy_poll_us;
     options.io.memif = config.faces.memif.options();
     options.io.ethernet = config.faces.ethernet.options();
+    if config.kernel.enabled {
+        // Each face has a socket in the kernel.
+        options.kernel = true;
+        options.io = options.io.for_two_sockets_each();
+    }
     options.dispatcher = config.faces.dispatcher.options();
     options.loopback_udp = config.authorization.loopback_udp;
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
@@ -272,9 +292,18 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
     Ok(())
 }
 
-fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
+fn listen(config: &Config, plane: &DataPlane, kernel: Option<&Kernel>) -> Result<Vec<FaceUri>, Failure> {
     let mut listening = Vec::new();
+    let of_kernel = |name: &str, kernel: &Kernel, group: MacAddress| {
+        let face = kernel.listen_on(name, group);
+        face.map(|_| FaceUri::Device(name.to_owned()))
+            .map_err(|error| cannot_listen(format!("listening on dev://{name}: {error}")))
+    };
     for uri in &config.faces.listen {
+        if let (FaceUri::Device(name), Some(kernel)) = (uri, kernel) {
+            listening.push(of_kernel(name, kernel, DEFAULT_GROUP)?);
+            continue;
+        }
         let spec = listen_spec(uri, config)?;
         match plane.listen(spec) {
             Ok(local) => listening.push(local),
@@ -287,6 +316,10 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
     }
     for group in &config.faces.multicast {
         let interface = group.interface.clone();
+        if let (FaceUri::Ether(group), Some(kernel)) = (&group.group, kernel) {
+            listening.push(of_kernel(&interface, kernel, *group)?);
+            continue;
+        }
         let spec = match (&group.group, group.group.address()) {
             (FaceUri::Ether(group), _) => ListenSpec::EthernetGroup { interface, group: *group },
             (_, Some(address)) => {

@@ -60,6 +60,7 @@ mod mapped;
 mod memif;
 mod options;
 mod owner;
+mod packets;
 mod port;
 mod queue;
 mod reassembly;
@@ -95,6 +96,7 @@ pub use options::{
     UdpOptions, Xdp,
 };
 pub use owner::OwnerError;
+pub use packets::PacketSocket;
 pub use port::{FacePort, SendError};
 pub use shared::WORKERS_MAX;
 pub use status::{Carrier, Credentials, FaceState, FaceTag, PortCounters, PortStatus, Reach};

@@ -52,6 +52,20 @@ pub struct IoOptions {
     pub ethernet: EthernetOptions,
 }
 
+impl IoOptions {
+    /// The same for faces of which each has another socket of the same holder, as by
+    /// [`crate::Faces::open_packets`].
+    #[must_use]
+    pub fn for_two_sockets_each(mut self) -> Self {
+        self.faces_max = self.faces_max.saturating_mul(2);
+        let shares = &mut self.face_shares;
+        for share in [&mut shares.per_uid_max, &mut shares.per_address_max, &mut shares.local_reserve] {
+            *share = share.saturating_mul(2);
+        }
+        self
+    }
+}
+
 /// Who may have how many of the faces that peers open. What is 0 is a quarter of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaceShares {

@@ -197,7 +197,10 @@ pub trait Tables {
     fn cs_info(&self) -> CsInfo;
 
     /// Changes the content store; what is `None` stays.
-    fn cs_configure(&self, change: &CsChange);
+    ///
+    /// # Errors
+    /// What it cannot, in words; nothing has changed then.
+    fn cs_configure(&self, change: &CsChange) -> Result<(), String>;
 
     /// Adds up to `most` packets that the content store has in memory to `packets`, of a bounded
     /// number of its places. Returns from where on there may be more.

@@ -157,8 +157,9 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
         }
     }
 
-    fn cs_configure(&self, change: &CsChange) {
+    fn cs_configure(&self, change: &CsChange) -> Result<(), String> {
         core(self).cs_config(change);
+        Ok(())
     }
 
     fn cs_list(

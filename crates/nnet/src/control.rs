@@ -3,7 +3,7 @@
 //! namespace that owns the network namespace.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namely_wire::{MacAddress, Name, NameRef};
 use rustix::io::Errno;
@@ -22,6 +22,9 @@ mod controller {
     pub(super) const GET_FAMILY: u8 = 3;
     pub(super) const FAMILY_ID: u16 = 1;
     pub(super) const FAMILY_NAME: u16 = 2;
+    pub(super) const GROUPS: u16 = 7;
+    pub(super) const GROUP_NAME: u16 = 1;
+    pub(super) const GROUP_ID: u16 = 2;
 }
 
 /// Why the kernel did not do what it was asked.
@@ -171,9 +174,7 @@ impl Control {
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
         let mut control =
             Control { socket, family: controller::ID, sequence: 0, buffer: vec![0; ANSWER_OCTETS] };
-        let request = control
-            .request(controller::GET_FAMILY, false)
-            .with(controller::FAMILY_NAME, format!("{NNET_GENL_NAME}\0").as_bytes());
+        let request = control.family_request();
         let mut family = None;
         control
             .exchange(request, &mut |attributes| family = family.or(attributes.u16(controller::FAMILY_ID)))
@@ -183,6 +184,39 @@ impl Control {
             })?;
         control.family = family.ok_or(ControlError::NotLoaded)?;
         Ok(control)
+    }
+
+    fn family_request(&mut self) -> Request {
+        let family = std::mem::replace(&mut self.family, controller::ID);
+        let request = self.request(controller::GET_FAMILY, false);
+        self.family = family;
+        request.with(controller::FAMILY_NAME, format!("{NNET_GENL_NAME}\0").as_bytes())
+    }
+
+    /// The number of a group of the family.
+    pub(crate) fn group(&mut self, name: &str) -> Result<Option<u32>, ControlError> {
+        let request = self.family_request();
+        let mut number = None;
+        self.exchange(request, &mut |attributes| {
+            let groups = Attributes::of(attributes.octets(controller::GROUPS).unwrap_or_default());
+            for (_, group) in groups.all() {
+                let group = Attributes::of(group);
+                let named = group.octets(controller::GROUP_NAME).and_then(|name| name.strip_suffix(b"\0"));
+                if named == Some(name.as_bytes()) {
+                    number = group.u32(controller::GROUP_ID);
+                }
+            }
+        })?;
+        Ok(number)
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The socket, and the buffer for what comes by it.
+    pub(crate) fn parts(&mut self) -> (BorrowedFd<'_>, &mut [u8]) {
+        (self.socket.as_fd(), &mut self.buffer)
     }
 
     fn request(&mut self, command: u8, is_listing: bool) -> Request {
@@ -239,20 +273,7 @@ impl Control {
     /// # Errors
     /// [`ControlError`], as of every call below.
     pub fn faces(&mut self) -> Result<Vec<Face>, ControlError> {
-        self.list(cmd::FACE_GET, |row| {
-            let address = || Some(MacAddress(row.octets(attr::ADDRESS)?.try_into().ok()?));
-            Some(Face {
-                id: row.u64(attr::FACE)?,
-                kind: match row.u32(attr::KIND)? {
-                    0 => FaceKind::Socket,
-                    1 => FaceKind::Station,
-                    _ => FaceKind::Group,
-                },
-                link: row.u32(attr::IFINDEX).zip(address()),
-                packets_in: row.u64(attr::IN)?,
-                packets_out: row.u64(attr::OUT)?,
-            })
-        })
+        self.list(cmd::FACE_GET, face)
     }
 
     /// Makes a face for a station or group on the device with this number, or for NDN's group.
@@ -368,16 +389,36 @@ impl Control {
         self.exchange(request, &mut |_| {})
     }
 
-    /// Erases Data below a prefix, some at a time; answers how many, and 0 if none is left.
+    /// Erases Data below a prefix, some at a time and `most` at most; answers how many, and 0 if
+    /// none is left.
     ///
     /// # Errors
     /// As of all calls.
-    pub fn cs_erase(&mut self, prefix: NameRef<'_>) -> Result<u64, ControlError> {
-        let request = self.request(cmd::CS_ERASE, false).with(attr::NAME, prefix.as_bytes());
+    pub fn cs_erase(&mut self, prefix: NameRef<'_>, most: Option<u64>) -> Result<u64, ControlError> {
+        let mut request = self.request(cmd::CS_ERASE, false).with(attr::NAME, prefix.as_bytes());
+        if let Some(most) = most {
+            request = request.with(attr::COUNT, &most.to_ne_bytes());
+        }
         let mut erased = 0;
         self.exchange(request, &mut |attributes| erased = attributes.u64(attr::COUNT).unwrap_or(0))?;
         Ok(erased)
     }
+}
+
+/// A face as a row or an event tells of it.
+pub(crate) fn face(row: Attributes<'_>) -> Option<Face> {
+    let address = || Some(MacAddress(row.octets(attr::ADDRESS)?.try_into().ok()?));
+    Some(Face {
+        id: row.u64(attr::FACE)?,
+        kind: match row.u32(attr::KIND)? {
+            0 => FaceKind::Socket,
+            1 => FaceKind::Station,
+            _ => FaceKind::Group,
+        },
+        link: row.u32(attr::IFINDEX).zip(address()),
+        packets_in: row.u64(attr::IN)?,
+        packets_out: row.u64(attr::OUT)?,
+    })
 }
 
 fn name(row: Attributes<'_>, attribute: u16) -> Option<Name> {

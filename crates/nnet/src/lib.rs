@@ -7,6 +7,7 @@
 
 mod control;
 pub mod device;
+mod events;
 mod message;
 pub mod module;
 pub mod proc;
@@ -14,4 +15,5 @@ mod socket;
 pub mod uapi;
 
 pub use control::{Binding, Control, ControlError, Face, FaceKind, Route, StrategyChoice};
+pub use events::{Event, Events};
 pub use socket::{OpenError, Socket};

@@ -77,7 +77,10 @@ pub(crate) fn replies(datagram: &[u8]) -> impl Iterator<Item = Reply<'_>> {
                 Some(errno) if errno < 0 => Reply::Refused(Errno::from_raw_os_error(-errno), None),
                 _ => Reply::End,
             },
-            _ => Reply::Message(Attributes(message.get(HEADERS_OCTETS..).unwrap_or_default())),
+            _ => Reply::Message(Attributes {
+                command: message.get(HEADER_OCTETS).copied().unwrap_or(0),
+                octets: message.get(HEADERS_OCTETS..).unwrap_or_default(),
+            }),
         })
     })
 }
@@ -91,19 +94,32 @@ fn ended(message: &[u8]) -> Reply<'_> {
         return Reply::End;
     }
     // The header of the request follows, without what it carried (NETLINK_CAP_ACK).
-    let more = Attributes(message.get(HEADER_OCTETS + 4 + HEADER_OCTETS..).unwrap_or_default());
+    let more = Attributes::of(message.get(HEADER_OCTETS + 4 + HEADER_OCTETS..).unwrap_or_default());
     let text = more.octets(TEXT).and_then(|text| std::str::from_utf8(text).ok());
     Reply::Refused(Errno::from_raw_os_error(errno.saturating_neg()), text.map(|t| t.trim_end_matches('\0')))
 }
 
 /// Attributes behind a message's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attributes<'a>(&'a [u8]);
+pub(crate) struct Attributes<'a> {
+    command: u8,
+    octets: &'a [u8],
+}
 
 impl<'a> Attributes<'a> {
+    /// Those in `octets`, which belong to no message of the family's.
+    pub(crate) fn of(octets: &'a [u8]) -> Self {
+        Attributes { command: 0, octets }
+    }
+
+    /// The command of their message.
+    pub(crate) fn command(self) -> u8 {
+        self.command
+    }
+
     /// Each attribute's type and value; ends at what is none.
-    fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
-        let mut rest = self.0;
+    pub(crate) fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        let mut rest = self.octets;
         std::iter::from_fn(move || {
             let octets = usize::from(u16_at(rest, 0)?);
             let kind = u16_at(rest, 2)? & TYPE_BITS;

@@ -12,7 +12,10 @@ use namely_wire::NameRef;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use crate::uapi::{NNET_FACE, NNET_NAME_INLINE, NNET_PREFIX, NNET_UNBIND, SOL_NNET};
+use crate::uapi::{
+    NNET_FACE, NNET_KIND_GROUP, NNET_KIND_STATION, NNET_NAME_INLINE, NNET_PREFIX, NNET_REMOTE, NNET_UNBIND,
+    SOL_NNET,
+};
 use crate::{module, proc};
 
 /// A packet that says nothing: NDNLPv2's IDLE.
@@ -25,8 +28,23 @@ pub enum OpenError {
     NotLoaded,
     /// Bug, of the kernel's: the forwarder of this network namespace has stopped, for this reason.
     Stopped(String),
+    /// Caller: to stand for another machine takes CAP_NET_ADMIN.
+    NotPermitted,
     /// Environment: the system refuses; no memory or no room for a forwarder or a face.
     System(Errno),
+}
+
+impl OpenError {
+    /// Why no face was made.
+    fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::SHUTDOWN | Errno::IO => {
+                OpenError::Stopped(proc::stop_reason().ok().flatten().unwrap_or_default())
+            }
+            Errno::PERM => OpenError::NotPermitted,
+            errno => OpenError::System(errno),
+        }
+    }
 }
 
 impl fmt::Display for OpenError {
@@ -38,6 +56,9 @@ impl fmt::Display for OpenError {
                 "the kernel's forwarder has stopped in this network namespace, and only a new namespace gets a new \
                  one: {why}"
             ),
+            OpenError::NotPermitted => {
+                f.write_str("a face of another machine takes CAP_NET_ADMIN in this network namespace")
+            }
             OpenError::System(Errno::NOMEM) => f.write_str("no memory for the kernel's forwarder"),
             OpenError::System(Errno::NOSPC) => f.write_str(
                 "the kernel's forwarder has as many faces as it may: its module's parameter faces_max",
@@ -73,6 +94,26 @@ impl Socket {
     /// # Errors
     /// [`OpenError`].
     pub fn open() -> Result<Self, OpenError> {
+        let socket = Self::without_face()?;
+        match rustix::net::send(&socket.fd, &IDLE, SendFlags::NOSIGNAL) {
+            Ok(_) => Ok(socket),
+            Err(errno) => Err(OpenError::of(errno)),
+        }
+    }
+
+    /// The same with a face that leads to another machine, or to several: the socket of a router,
+    /// which carries the packets there. What is below /localhost does not pass it.
+    ///
+    /// # Errors
+    /// [`OpenError`]; without CAP_NET_ADMIN [`OpenError::NotPermitted`].
+    pub fn open_remote(is_group: bool) -> Result<Self, OpenError> {
+        let socket = Self::without_face()?;
+        let kind = if is_group { NNET_KIND_GROUP } else { NNET_KIND_STATION };
+        socket.set(NNET_REMOTE, &kind.to_ne_bytes()).map_err(OpenError::of)?;
+        Ok(socket)
+    }
+
+    fn without_face() -> Result<Self, OpenError> {
         let family = module::family();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(AddressFamily::from_raw(family), SocketType::RAW, flags, None);
@@ -85,13 +126,7 @@ impl Socket {
         let socket = Socket { fd, family };
         // Another family that has this number does not know the option.
         socket.face().map_err(|_| OpenError::NotLoaded)?;
-        match rustix::net::send(&socket.fd, &IDLE, SendFlags::NOSIGNAL) {
-            Ok(_) => Ok(socket),
-            Err(Errno::SHUTDOWN | Errno::IO) => {
-                Err(OpenError::Stopped(proc::stop_reason().ok().flatten().unwrap_or_default()))
-            }
-            Err(errno) => Err(OpenError::System(errno)),
-        }
+        Ok(socket)
     }
 
     /// Binds `prefix`: its Interests come to this socket once a route leads to the face `local`.
@@ -172,6 +207,22 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Has a netlink socket hear of what is told a group, which no library has in a safe form for
+/// groups above 32.
+pub(crate) fn join_netlink_group(socket: BorrowedFd<'_>, group: u32) -> Result<(), Errno> {
+    let octets = mem::size_of_val(&group) as libc::socklen_t;
+    // SAFETY: the kernel reads an integer of that length, which lives until after the call.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_ADD_MEMBERSHIP,
+            (&raw const group).cast(),
+            octets,
+        )
+    })
 }
 
 fn check(result: libc::c_int) -> Result<(), Errno> {

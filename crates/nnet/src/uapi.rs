@@ -18,6 +18,14 @@ pub const NNET_FACE: i32 = 2;
 /// Option: undoes the binding of a prefix.
 pub const NNET_UNBIND: i32 = 16;
 
+/// Option: makes the face of a socket that has none, which leads to another machine.
+pub const NNET_REMOTE: i32 = 17;
+
+/// What [`NNET_REMOTE`] is told of one neighbour, and of several.
+pub const NNET_KIND_STATION: u32 = 1;
+/// See [`NNET_KIND_STATION`].
+pub const NNET_KIND_GROUP: u32 = 2;
+
 /// Octets of the longest prefix that can be bound.
 pub const NNET_PREFIX_MAX: usize = 8192;
 
@@ -29,6 +37,9 @@ pub const NNET_FACE_LOCAL: u64 = 1;
 
 /// The name of the generic netlink family.
 pub const NNET_GENL_NAME: &str = "nnet";
+
+/// The group of it that hears of events.
+pub const NNET_GENL_EVENTS: &str = "events";
 
 /// Commands of the netlink family.
 #[allow(missing_docs, reason = "uapi/nnet.h says what each does")]
@@ -46,6 +57,7 @@ pub mod cmd {
     pub const CS_SET: u8 = 11;
     pub const CS_ERASE: u8 = 12;
     pub const PANIC: u8 = 13;
+    pub const STOPPED: u8 = 14;
 }
 
 /// Attributes of its messages.
@@ -61,6 +73,7 @@ pub mod attr {
     pub const COUNT: u16 = 9;
     pub const IN: u16 = 10;
     pub const OUT: u16 = 11;
+    pub const WHY: u16 = 12;
 }
 
 #[cfg(test)]
@@ -94,12 +107,16 @@ mod tests {
             ("NNET_PREFIX", NNET_PREFIX as u64),
             ("NNET_FACE", NNET_FACE as u64),
             ("NNET_UNBIND", NNET_UNBIND as u64),
+            ("NNET_REMOTE", NNET_REMOTE as u64),
             ("NNET_PREFIX_MAX", NNET_PREFIX_MAX as u64),
             ("NNET_PACKET_MAX", NNET_PACKET_MAX as u64),
             ("NNET_FACE_LOCAL", NNET_FACE_LOCAL),
         ] {
             assert_eq!(defined(name), value, "{name}");
         }
+        let kinds = listed("nnet_kind");
+        assert_eq!(kinds.get(NNET_KIND_STATION as usize), Some(&"NNET_KIND_STATION"));
+        assert_eq!(kinds.get(NNET_KIND_GROUP as usize), Some(&"NNET_KIND_GROUP"));
         let commands = listed("nnet_cmd");
         for (number, name) in [
             (cmd::FACE_NEW, "FACE_NEW"),
@@ -115,6 +132,7 @@ mod tests {
             (cmd::CS_SET, "CS_SET"),
             (cmd::CS_ERASE, "CS_ERASE"),
             (cmd::PANIC, "PANIC"),
+            (cmd::STOPPED, "STOPPED"),
         ] {
             assert_eq!(commands.get(usize::from(number)).copied(), Some(&*format!("NNET_CMD_{name}")));
         }
@@ -130,6 +148,7 @@ mod tests {
             (attr::COUNT, "COUNT"),
             (attr::IN, "IN"),
             (attr::OUT, "OUT"),
+            (attr::WHY, "WHY"),
         ] {
             assert_eq!(attributes.get(usize::from(number)).copied(), Some(&*format!("NNET_A_{name}")));
         }

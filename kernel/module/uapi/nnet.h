@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define NNET_VERSION 2
+#define NNET_VERSION 3
 
 /* The EtherType of named data. */
 #define ETH_P_NDN 0x8624
@@ -35,6 +35,12 @@ struct sockaddr_nnet {
 #define NNET_PREFIX 1	/* setsockopt: bind to a prefix that does not fit an address; a name */
 #define NNET_FACE 2	/* getsockopt: the face of the socket, __u64; 0 before its first packet */
 #define NNET_UNBIND 16	/* setsockopt: undo the binding of a prefix; a name */
+/*
+ * setsockopt of a SOCK_RAW socket that has no face yet, __u32: makes its face, which leads to
+ * another machine: NNET_KIND_STATION to one, NNET_KIND_GROUP to several. So /localhost does not
+ * pass it. For routers that carry packets over links of their own; takes CAP_NET_ADMIN.
+ */
+#define NNET_REMOTE 17
 
 /*
  * SOCK_DGRAM: a message is a name and a content. sendto a name with nothing is an Interest, with a

@@ -10,6 +10,7 @@ mod cs;
 mod discovery;
 mod faces;
 mod forwarder;
+mod kernel;
 mod links;
 mod load;
 mod metrics;
@@ -34,6 +35,7 @@ pub use discovery::{AcceptRule, Discovery};
 pub(crate) use faces::default_socket;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
 pub(crate) use faces::{default_listeners, local_listeners};
+pub use kernel::Kernel;
 pub use links::{Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use metrics::Metrics;
@@ -72,6 +74,8 @@ pub struct Config {
     pub authorization: Authorization,
     /// How neighbours are found on network devices.
     pub discovery: Discovery,
+    /// Who forwards.
+    pub kernel: Kernel,
     /// As whom the router runs, and what it gives up.
     pub process: Process,
     /// Where metrics are served.
@@ -144,7 +148,8 @@ impl Config {
         );
         let disk = self.cs.disk.restart_needed(&new.cs.disk);
         let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, faces_max);
+        let kernel = changed_keys!(self.kernel, new.kernel, "kernel": enabled);
         let all = faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery);
-        all.chain(metrics).collect()
+        all.chain(metrics).chain(kernel).collect()
     }
 }

@@ -63,6 +63,7 @@ fn documented_keys() -> Vec<String> {
         "faces.memif",
         "faces.ethernet",
         "discovery",
+        "kernel",
     ];
     let rules = ["[authorization.user]", "[authorization.key]", "authorization"];
     sections.iter().chain(&rules).flat_map(|section| allowed_keys(section)).collect()

@@ -10,14 +10,14 @@ use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::mgmt::FaceStatus;
 use namely_wire::{Endpoint, FaceUri};
 
-use crate::dataplane::DataPlane;
+use super::Home;
 
 /// Faces being made at once. One more is refused, and asked for again later.
 pub(crate) const FACES_IN_MAKING_MAX: usize = 64;
 
 /// Makes faces, each on a short-lived thread.
+#[derive(Default)]
 pub(crate) struct FaceMaker {
-    plane: Arc<DataPlane>,
     permits: Arc<Permits>,
 }
 
@@ -46,22 +46,18 @@ impl Drop for Permit {
 }
 
 impl FaceMaker {
-    /// A maker of faces on `plane`.
-    pub(crate) fn new(plane: Arc<DataPlane>) -> Self {
-        FaceMaker { plane, permits: Arc::default() }
-    }
-
-    /// Makes a face and gives the outcome to `done`, on another thread. False if too many are being
-    /// made.
+    /// Makes a face at `home` and gives the outcome to `done`, on another thread. False if too many
+    /// are being made.
     pub(crate) fn make(
         &self,
+        home: &Home,
         spec: FaceSpec,
         done: impl FnOnce(Result<FaceStatus, CreateFaceError>) + Send + 'static,
     ) -> bool {
         let Some(permit) = self.permits.acquire() else { return false };
-        let plane = self.plane.clone();
+        let home = home.clone();
         let work = move || {
-            let made = make(&plane, spec);
+            let made = make(&home, spec);
             drop(permit);
             done(made);
         };
@@ -69,13 +65,17 @@ impl FaceMaker {
     }
 }
 
-fn make(plane: &DataPlane, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
+fn make(home: &Home, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
     let remote = match spec.remote {
         FaceUri::Tcp(endpoint) => FaceUri::Tcp(Endpoint::Address(address(endpoint)?)),
         FaceUri::Udp(endpoint) => FaceUri::Udp(Endpoint::Address(address(endpoint)?)),
         other => other,
     };
-    plane.create_face(FaceSpec { remote, ..spec })
+    let spec = FaceSpec { remote, ..spec };
+    match &home.kernel {
+        Some(kernel) => kernel.create_face(spec),
+        None => home.plane.create_face(spec),
+    }
 }
 
 /// The address of `endpoint`; a host name is looked up, which may take long.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
+use namely_forwarder::FaceId;
 use namely_host::clock;
 use namely_mgmt::{Announced, Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
 use namely_wire::mgmt::{Counter, FaceEventKind, FaceEventNotification, FaceStatus, RouteOrigin};
@@ -26,20 +27,22 @@ use self::readvertise::Readvertiser;
 use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 use crate::disk::Disk;
+use crate::kernel::{Heard, Kernel, Listening};
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// The control thread's state.
 pub(crate) struct ControlThread {
-    plane: Arc<DataPlane>,
-    core: Arc<Core>,
+    home: Home,
     inbox: Inbox,
     orders: Receiver<Order>,
     sender: OrderSender,
     management: Management,
     neighbours: Neighbours,
     maker: FaceMaker,
+    /// What happens in the kernel, where that forwards.
+    listening: Option<Listening>,
     /// What is found on links, where that is looked for.
     links: Option<Links>,
     /// The content store's disk, where it has one.
@@ -47,6 +50,15 @@ pub(crate) struct ControlThread {
     leftovers: Leftovers,
     readvertiser: Readvertiser,
     config: Config,
+}
+
+/// Where what management does is done.
+#[derive(Clone)]
+pub(super) struct Home {
+    plane: Arc<DataPlane>,
+    core: Arc<Core>,
+    /// The kernel's forwarder, where that forwards.
+    kernel: Option<Arc<Kernel>>,
 }
 
 /// The thread of neighbour discovery, as the control thread sees it.
@@ -108,16 +120,16 @@ impl ControlThread {
         let version = concat!("namely-", env!("CARGO_PKG_VERSION"));
         ControlThread {
             management: Management::new(version, policy, start),
-            maker: FaceMaker::new(plane.clone()),
+            maker: FaceMaker::default(),
             neighbours: Neighbours::default(),
             leftovers: Leftovers::default(),
             readvertiser: Readvertiser::default(),
             sender: OrderSender { orders: sender, waker: inbox.waker() },
-            plane,
-            core,
+            home: Home { plane, core, kernel: None },
             inbox,
             orders,
             links: None,
+            listening: None,
             disk: None,
             config,
         }
@@ -133,6 +145,17 @@ impl ControlThread {
         self.disk = Some(disk);
     }
 
+    /// From now on acts on the kernel's forwarder, and hears what happens there.
+    ///
+    /// # Errors
+    /// What is not to be had for that, in words.
+    pub(crate) fn set_kernel(&mut self, kernel: Arc<Kernel>) -> Result<(), String> {
+        let waker = self.inbox.waker();
+        self.listening = Some(Listening::start(move || waker.wake())?);
+        self.home.kernel = Some(kernel);
+        Ok(())
+    }
+
     /// Where other threads send orders.
     pub(crate) fn orders(&self) -> OrderSender {
         self.sender.clone()
@@ -140,7 +163,7 @@ impl ControlThread {
 
     /// Runs until it is told to stop, or the data plane has stopped.
     pub(crate) fn run(mut self) {
-        self.neighbours.configure(&self.config, control(&self.plane, &self.core), now().ns);
+        self.neighbours.configure(&self.config, self.home.control(), now().ns);
         self.grow();
         loop {
             let sleep = self.sleep();
@@ -153,7 +176,7 @@ impl ControlThread {
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
                 Ok(ControlEvent::Learned(shown)) => self.learn(&shown),
                 Ok(ControlEvent::Woken) => {
-                    if self.handle_orders().is_break() {
+                    if self.handle_orders().is_break() || self.hear_kernel().is_break() {
                         break;
                     }
                     self.grow();
@@ -169,10 +192,40 @@ impl ControlThread {
         }
     }
 
+    /// Takes in what has happened in the kernel.
+    fn hear_kernel(&mut self) -> std::ops::ControlFlow<()> {
+        while let (Some(kernel), Some(listening)) = (&self.home.kernel, &self.listening)
+            && let Some(heard) = kernel.take(listening, now().ns)
+        {
+            match heard {
+                Some(Heard::Face(event)) => self.kernel_face(&event),
+                Some(Heard::Stopped(why)) => {
+                    tracing::error!("the kernel's forwarder has stopped: {why}");
+                    return std::ops::ControlFlow::Break(());
+                }
+                None => {}
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    /// A face of a device has come or gone in the kernel.
+    fn kernel_face(&mut self, event: &FaceEventNotification) {
+        let mut replies = Vec::new();
+        self.management.face_event(event, now(), &mut replies);
+        self.reply(replies);
+        if event.kind == FaceEventKind::Destroyed {
+            self.neighbours.face_gone(event.face_id, now().ns);
+            if let Some(links) = &self.links {
+                links.orders.face_gone(event.face_id);
+            }
+        }
+    }
+
     /// Makes the next chunks of the core's tables, so that no worker waits until one is cleared.
     fn grow(&self) {
         loop {
-            match self.core.grow() {
+            match self.home.core.grow() {
                 Ok(true) => {}
                 Ok(false) => break,
                 // Then packets that need one are dropped and counted.
@@ -189,31 +242,32 @@ impl ControlThread {
         if self.management.is_producing() {
             self.inbox.handled();
             let mut replies = Vec::new();
-            self.management.produce(control(&self.plane, &self.core), now(), &mut replies);
+            self.management.produce(self.home.control(), now(), &mut replies);
             self.reply(replies);
         }
     }
 
     /// Does what is due; returns how long nothing will be.
     fn sleep(&mut self) -> Duration {
-        let (maker, sender) = (&self.maker, &self.sender);
+        let (maker, sender, home) = (&self.maker, &self.sender, &self.home);
         let now_ns = now().ns;
         let next_ns = self.neighbours.tick(now_ns, &mut |key, spec| {
             let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
-            maker.make(spec, move |made| sender.send(Order::Made(asker, made)))
+            maker.make(home, spec, move |made| sender.send(Order::Made(asker, made)))
         });
+        let kernel_ns = self.home.kernel.as_ref().and_then(|kernel| kernel.tick(now_ns));
         let (have_gone, states_ns) = self.management.forget_states(now_ns);
         if have_gone {
             self.leftovers.note(now_ns);
         }
         let packets = || {
-            let packets = self.core.counters().packets;
+            let packets = self.home.core.counters().packets;
             packets.in_interests.wrapping_add(packets.in_data)
         };
-        let leftovers_ns = self.leftovers.tick(now_ns, packets, || self.plane.wake_workers());
-        let (origins, tables) = (&self.config.readvertise.origins, &*self.core);
+        let leftovers_ns = self.leftovers.tick(now_ns, packets, || self.home.plane.wake_workers());
+        let (origins, tables) = (&self.config.readvertise.origins, &*self.home.core);
         let later_ns = self.readvertiser.tick(origins, tables, now(), |command| {
-            self.plane.inject(command, LpHeaders::default());
+            self.home.plane.inject(command, LpHeaders::default());
         });
         if self.management.is_producing() {
             return Duration::ZERO;
@@ -223,6 +277,7 @@ impl ControlThread {
             .chain(leftovers_ns)
             .chain(states_ns)
             .chain(later_ns)
+            .chain(kernel_ns)
             .min()
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
@@ -235,23 +290,24 @@ impl ControlThread {
         let Some(face) = packet.incoming else { return };
         let requester = match packet.credentials {
             Some(peer) => Requester::User(peer.uid),
-            None => match self.plane.owner(face) {
+            None => match self.home.plane.owner(face) {
                 Some(Ok(uid)) => Requester::Loopback(uid),
                 Some(Err(why)) => Requester::Nameless(why),
                 None => Requester::Unknown,
             },
         };
         let is_local = packet.is_local;
-        let incoming = Incoming { interest: &packet.packet, face_id: face.0, is_local, requester };
+        let incoming =
+            Incoming { interest: &packet.packet, face_id: self.home.number(face), is_local, requester };
         let mut replies = Vec::new();
         let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
         let disk = self.disk.as_deref().map(|disk| disk as &dyn namely_mgmt::CsDisk);
-        let control = Control { neighbors, disk, ..control(&self.plane, &self.core) };
+        let control = Control { neighbors, disk, ..self.home.control() };
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
             let done = move |made| sender.send(Order::Made(Asker::Command(ticket), made));
-            if !self.maker.make(new_face.spec, done) {
+            if !self.maker.make(&self.home, new_face.spec, done) {
                 let busy =
                     CreateFaceError::Failed("too many faces are being made just now: try again later".into());
                 self.management.face_made(ticket, Err(busy), &mut replies);
@@ -267,10 +323,13 @@ impl ControlThread {
         self.reply(replies);
         match event.kind {
             FaceEventKind::Created => {
-                let control = control(&self.plane, &self.core);
+                let control = self.home.control();
                 autoreg::register(&self.config.autoreg, event, control, now().ns);
             }
             FaceEventKind::Destroyed => {
+                if let Some(kernel) = &self.home.kernel {
+                    kernel.face_gone(event.face_id, now().ns);
+                }
                 self.neighbours.face_gone(event.face_id, now().ns);
                 if let Some(links) = &self.links {
                     links.orders.face_gone(event.face_id);
@@ -290,15 +349,15 @@ impl ControlThread {
         let is_announced = !announcement.is_empty();
         let announced = is_announced.then(|| self.management.shown(announcement, object, now)).flatten();
         if let Some(Announced { prefix, lifetime_ms }) = announced {
-            match self.core.learn_announced(&prefix, face, lifetime_ms, now.ns) {
+            match self.home.core.learn_announced(&prefix, face, lifetime_ms, now.ns) {
                 // One route is enough.
                 Ok(()) if prefix != *object => {
-                    self.core.rib_unregister(object, face, RouteOrigin::PREFIX_ANNOUNCEMENT);
+                    self.home.core.rib_unregister(object, face, RouteOrigin::PREFIX_ANNOUNCEMENT);
                 }
                 Ok(()) => {}
                 Err(error) => tracing::debug!(%prefix, face = face.0, "no route was learned: {error}"),
             }
-            self.plane.refresh_timers();
+            self.home.plane.refresh_timers();
         }
         if let Some(links) = self.links.as_ref().filter(|_| !is_of_others) {
             links.orders.learned(face);
@@ -320,7 +379,7 @@ impl ControlThread {
                     answer.try_send(self.management.own_counters()).ok();
                 }
                 Order::Answer(answer) => {
-                    self.plane.answers();
+                    self.home.plane.answers();
                     // Whoever asked may have stopped waiting.
                     answer.try_send(()).ok();
                 }
@@ -330,7 +389,7 @@ impl ControlThread {
                     self.reply(replies);
                 }
                 Order::Made(Asker::Neighbour(key), made) => {
-                    self.neighbours.made(&key, made, control(&self.plane, &self.core), now().ns);
+                    self.neighbours.made(&key, made, self.home.control(), now().ns);
                 }
             }
         }
@@ -339,12 +398,15 @@ impl ControlThread {
 
     fn reload(&mut self, config: Config, policy: Policy) {
         crate::log::set_level(&config.log.level);
-        config.apply(&self.config, &self.core);
+        match &self.home.kernel {
+            Some(kernel) => kernel.apply(&self.config, &config),
+            None => config.apply(&self.config, &self.home.core),
+        }
         if let Some(disk) = &self.disk {
             disk.apply(&config.cs.disk);
         }
         self.management.set_policy(policy);
-        self.neighbours.configure(&config, control(&self.plane, &self.core), now().ns);
+        self.neighbours.configure(&config, self.home.control(), now().ns);
         let restart = self.config.restart_needed(&config);
         tracing::info!("configuration reloaded");
         if !restart.is_empty() {
@@ -358,13 +420,24 @@ impl ControlThread {
     fn reply(&self, replies: Vec<Vec<u8>>) {
         let headers = LpHeaders { cache_policy: Some(CACHE_POLICY_NO_CACHE), ..LpHeaders::default() };
         for reply in replies {
-            self.plane.inject(reply, headers);
+            self.home.plane.inject(reply, headers);
         }
     }
 }
 
-fn control<'a>(plane: &'a DataPlane, core: &'a Core) -> Control<'a> {
-    Control { faces: plane, tables: core, neighbors: None, disk: None }
+impl Home {
+    /// What management acts on: the kernel's, where that forwards.
+    fn control(&self) -> Control<'_> {
+        match &self.kernel {
+            Some(kernel) => Control { faces: &**kernel, tables: &**kernel, neighbors: None, disk: None },
+            None => Control { faces: &*self.plane, tables: &*self.core, neighbors: None, disk: None },
+        }
+    }
+
+    /// The number by which everybody knows a face of the core.
+    fn number(&self, face: FaceId) -> u64 {
+        self.kernel.as_ref().and_then(|kernel| kernel.number(face)).unwrap_or(face.0)
+    }
 }
 
 /// The time on both clocks. The first is the data plane's.

@@ -1,10 +1,12 @@
 //! What is asked of a worker.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use namely_forwarder::FaceId;
 use namely_io::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSpec};
+use namely_nnet::Socket;
 use namely_wire::mgmt::FaceStatus;
 use namely_wire::{FaceUri, LpHeaders};
 
@@ -19,6 +21,8 @@ pub(super) enum Command {
     Channels(Reply<Vec<FaceUri>>),
     ListenerDrops(Reply<DropCounters>),
     CreateFace(FaceSpec, Reply<Result<FaceStatus, CreateFaceError>>),
+    /// Answer for management to the kernel's applications, by this socket.
+    Manage(Arc<Socket>, Reply<Result<FaceStatus, CreateFaceError>>),
     Inject(Packet, LpHeaders),
     Send(FaceId, Packet),
     RefreshTimers,

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
 use namely_io::{DropCounters, EventLoop, OpenError, PortStatus, Workers};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
+use namely_nnet::Socket;
 use namely_wire::mgmt::{Counter, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders, Name};
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use super::command::{Command, Reply};
 use super::disk::DiskPort;
 use super::dispatcher::{Dispatcher, Queue};
 use super::inbox::{self, Inbox};
+use super::relay::Relay;
 use super::shared::DataPlaneShared;
 use super::tap::Tap;
 use super::worker::Worker;
@@ -222,6 +224,20 @@ impl DataPlane {
     /// expiration.
     pub fn refresh_timers(&self) {
         self.workers.send(LISTENING, Command::RefreshTimers);
+    }
+
+    /// The sockets of faces, where the kernel forwards.
+    pub(crate) fn relay(&self) -> Option<&Relay> {
+        self.shared.relay.as_ref()
+    }
+
+    /// Answers for management to the kernel's applications, by this socket.
+    ///
+    /// # Errors
+    /// [`CreateFaceError`].
+    pub(crate) fn manage(&self, socket: Arc<Socket>) -> Result<FaceStatus, CreateFaceError> {
+        let made = self.call(LISTENING, |reply| Command::Manage(socket, reply));
+        made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 
     /// Has every worker take a turn, in which it shares its spare buffers; waits for none.

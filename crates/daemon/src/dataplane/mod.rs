@@ -22,6 +22,7 @@ mod listen;
 mod offers;
 mod options;
 mod packet;
+mod relay;
 mod shared;
 mod status;
 mod tap;
@@ -41,6 +42,7 @@ pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
 pub(crate) use packet::{give_back_spares, share_spares};
+pub(crate) use relay::Relay;
 pub(crate) use tap::{Overheard, Tap, TapLink};
 pub(crate) use times::{AllTimes, PathTimes};
 

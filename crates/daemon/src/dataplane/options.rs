@@ -25,6 +25,9 @@ pub struct DataPlaneOptions {
     /// Whether users of this machine are known by the sockets that their datagrams come from, and
     /// may ask for management by them.
     pub loopback_udp: bool,
+    /// Whether packets are forwarded by the kernel, to which each face has a socket, and here only
+    /// what is for management.
+    pub kernel: bool,
 }
 
 impl Default for DataPlaneOptions {
@@ -36,6 +39,7 @@ impl Default for DataPlaneOptions {
             dispatcher: DispatcherOptions::default(),
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,
             loopback_udp: false,
+            kernel: false,
         }
     }
 }

@@ -18,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::dispatcher::Queue;
 use super::inbox::{ControlPacket, Full, Outbox};
 use super::offers::Offers;
+use super::relay::Relay;
 use super::tap::Tap;
 use super::{Core, DataPlaneOptions, Packet, status};
 
@@ -46,6 +47,8 @@ pub(super) struct DataPlaneShared {
     offers: Mutex<Offers>,
     /// Drops of faces that are gone, and of peers that got none.
     retired_drops: Mutex<DropCounters>,
+    /// The sockets of faces, where the kernel forwards.
+    pub(super) relay: Option<Relay>,
 }
 
 /// When the core has something to do. Whoever holds it does that.
@@ -76,6 +79,7 @@ impl DataPlaneShared {
         let random =
             namely_host::random().map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
         Ok(DataPlaneShared {
+            relay: options.kernel.then(Relay::default),
             options,
             core,
             internal_face,
@@ -128,6 +132,12 @@ impl DataPlaneShared {
             .core
             .face_register_for(self.core_spec(&port_status, &config), HolderId(port.holder().number()))
             .map_err(|_| CreateFaceError::TooManyFaces)?;
+        if let Some(relay) = self.relay.as_ref().filter(|_| port_status.remote != FaceUri::Kernel)
+            && let Err(error) = relay.open(id, port_status.reach)
+        {
+            let _ = self.core.face_release(id);
+            return Err(CreateFaceError::Failed(error.to_string()));
+        }
         let face = status::face_status(id, &port.status(), &config, now_ns);
         let mut directory = self.directory.lock();
         if let Some(remote) = unique_remote(&port_status) {
@@ -180,6 +190,9 @@ impl DataPlaneShared {
         self.retired_drops.lock().merge(&port_status.counters.drops);
         let face = status::face_status(id, &port_status, &port.link_config(), now_ns);
         self.tell(FaceEventKind::Destroyed, &face);
+        if let Some(relay) = &self.relay {
+            relay.forget(id);
+        }
         true
     }
 
@@ -192,7 +205,11 @@ impl DataPlaneShared {
 
     fn tell(&self, kind: FaceEventKind, face: &FaceStatus) {
         tracing::debug!(face = face.face_id, remote = face.uri, ?kind, "face");
-        self.outbox.face(FaceEventNotification::new(kind, face));
+        let mut event = FaceEventNotification::new(kind, face);
+        if let Some(number) = self.relay.as_ref().and_then(|relay| relay.number(FaceId(face.face_id))) {
+            event.face_id = number;
+        }
+        self.outbox.face(event);
     }
 
     pub(super) fn port(&self, id: FaceId) -> Option<Arc<Port>> {

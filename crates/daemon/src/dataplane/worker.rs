@@ -1,5 +1,6 @@
 //! A worker's thread: what it does with frames, events and commands.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -7,8 +8,9 @@ use std::sync::Arc;
 use namely_forwarder::{Batch, FaceId, Learned, Outgoing, Output, Received};
 use namely_host::shares::Holder;
 use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenError, PortStatus, Reach};
-use namely_link::{Outbound, Patch};
+use namely_link::{CodelConfig, LinkConfig, LinkKind, LinkSender, Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
+use namely_nnet::Socket;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders, NameRef};
 
@@ -18,6 +20,7 @@ use super::disk::{DiskPort, Holders, WithDisk};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
 use super::line;
+use super::relay;
 use super::shared::{DataPlaneShared, Port};
 use super::{ListenError, ListenSpec, Packet, packet};
 
@@ -56,6 +59,8 @@ pub(super) struct Worker {
     disk: Option<DiskPort>,
     /// Whether some packets go elsewhere than to the forwarder at once.
     is_diverted: bool,
+    /// The ports to the kernel of the faces whose packets were relayed, where it forwards.
+    to_kernel: HashMap<FaceId, Arc<Port>>,
 }
 
 struct Connecting {
@@ -121,7 +126,10 @@ impl Worker {
     pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
         Worker {
             connecting: Vec::new(),
-            is_diverted: dispatcher.is_on() || disk.as_ref().is_some_and(|disk| disk.line.is_some()),
+            is_diverted: dispatcher.is_on()
+                || shared.relay.is_some()
+                || disk.as_ref().is_some_and(|disk| disk.line.is_some()),
+            to_kernel: HashMap::new(),
             ports: Ports::new(shared.clone()),
             shared,
             dispatcher,
@@ -145,6 +153,9 @@ impl Worker {
 
     /// Takes a packet where some go to another worker, or wait for this one.
     fn divert(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        if self.shared.relay.is_some() {
+            return self.relay(io, face, received);
+        }
         if self.dispatcher.is_on()
             && let Some(worker) = self.dispatched_to(face, &received.packet)
         {
@@ -162,6 +173,55 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Takes a packet where the kernel forwards: to there, or from there to the face that it is
+    /// for.
+    fn relay(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        let Received { packet, headers } = received;
+        let outbound = |packet| Outbound { headers, packet, hop_limit: None };
+        // What does not get in is counted at the port.
+        if let Some(face) = relay::face_of(face) {
+            if let Some(port) = self.ports.get(face) {
+                let _ = io.send(port, outbound(packet));
+            }
+            return;
+        }
+        match self.port_to_kernel(face).filter(|_| !relay::is_for_management(&packet)) {
+            Some(port) => drop(io.send(&port, outbound(packet))),
+            // Of management, or of the face by which the kernel's applications come to it.
+            None => self.forward(io, face, Received { packet, headers }),
+        }
+    }
+
+    fn port_to_kernel(&mut self, face: FaceId) -> Option<Arc<Port>> {
+        if let Some(port) = self.to_kernel.get(&face).filter(|port| !port.is_closed()) {
+            return Some(port.clone());
+        }
+        let port = self.shared.relay.as_ref()?.port(face)?;
+        self.to_kernel.insert(face, port.clone());
+        Some(port)
+    }
+
+    /// Serves the kernel's socket of a new face.
+    fn join_kernel(&mut self, io: &mut Io, face: FaceId, holder: Holder) -> Result<(), CreateFaceError> {
+        let Some(relay) = &self.shared.relay else { return Ok(()) };
+        let Some(socket) = relay.to_serve(face) else { return Ok(()) };
+        let port = io.open_packets(socket, holder).map_err(failure)?;
+        let options = &self.shared.options;
+        let config = LinkConfig {
+            // Nothing is lost on the way.
+            codel: CodelConfig { drops: false, ..options.codel },
+            reassembly: options.io.reassembly,
+            ..LinkConfig::new(LinkKind::Stream)
+        };
+        port.set_link(LinkSender::new(config, 0));
+        port.set_tag(relay::tag(face));
+        if relay.serve(face, &port) {
+            return Ok(());
+        }
+        io.close(&port);
+        Err(CreateFaceError::Failed("it went at the same moment".into()))
     }
 
     /// Forwards what waits for a worker that waits for its disk, until it has waited: then sockets
@@ -262,7 +322,13 @@ impl Worker {
         is_asked: bool,
     ) -> Result<FaceStatus, CreateFaceError> {
         let opened = self.shared.open_face(port, settings, is_asked, io.now_ns());
-        opened.inspect_err(|_| io.close(port))
+        let face = opened.inspect_err(|_| io.close(port))?;
+        let id = FaceId(face.face_id);
+        let joined = self.join_kernel(io, id, port.holder());
+        joined.inspect_err(|_| {
+            let _ = self.shared.destroy_face(id);
+        })?;
+        Ok(face)
     }
 
     /// Takes out the wish that a port was opened for, if it still waits for its peer.
@@ -302,6 +368,12 @@ impl Worker {
         }
         tracing::debug!(remote = %status.remote, "face closed: {reason}");
         if let Some(FaceTag(number)) = port.tag() {
+            if let Some(face) = relay::face_of(FaceId(number)) {
+                tracing::error!("the kernel's forwarder takes nothing any more: {reason}");
+                // The face may have gone before its socket.
+                let _ = self.shared.destroy_face(face);
+                return;
+            }
             self.shared.close_face(FaceId(number), port, status, now_ns);
             self.is_expire_stale = true;
         }
@@ -322,6 +394,7 @@ impl Worker {
                 answer(reply, drops);
             }
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
+            Command::Manage(socket, reply) => answer(reply, self.manage(io, socket)),
             Command::Inject(packet, headers) => {
                 self.forward(io, self.shared.internal_face, Received { packet, headers });
                 self.forward_batch(io);
@@ -351,6 +424,17 @@ impl Worker {
                 opened.map_err(|error| ListenError(error.to_string()))
             }
         }
+    }
+
+    /// Makes the face by which the kernel's applications come to management.
+    fn manage(&mut self, io: &mut Io, socket: Arc<Socket>) -> Result<FaceStatus, CreateFaceError> {
+        let number = socket.face().map_err(|errno| CreateFaceError::Failed(errno.to_string()))?;
+        let port = io.open_packets(socket, Holder::Root).map_err(failure)?;
+        let face = self.open_face(io, &port, &FaceSettings::default(), false)?;
+        if let Some(relay) = &self.shared.relay {
+            relay.know(FaceId(face.face_id), number);
+        }
+        Ok(face)
     }
 
     /// Makes the face of a group.
@@ -455,6 +539,9 @@ impl Handler for Worker {
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
+        if self.is_diverted && self.ports.swept != io.closed() {
+            self.to_kernel.retain(|_, port| !port.is_closed());
+        }
         self.ports.sweep(io.closed());
         let mut is_more = self.forward_dispatched(io);
         self.forward_batch(io);

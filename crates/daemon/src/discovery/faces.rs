@@ -1,6 +1,7 @@
 //! The faces of neighbours: made, changed and destroyed as management would, with their routes.
 
 use std::collections::{HashMap, HashSet};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use namely_discovery::Station;
@@ -9,7 +10,9 @@ use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
 use namely_wire::mgmt::{FacePersistency, FaceStatus, RibEntry, Route, RouteOrigin, route_flags};
 use namely_wire::{Endpoint, FaceUri, MacAddress, Name};
 
-use crate::dataplane::{Core, DataPlane};
+use super::home::Home;
+use super::link::{Link, Seen};
+use crate::dataplane::{Core, DataPlane, Overheard};
 
 /// Attempts to make a face where a worker is making one to the same station just now.
 const ATTEMPTS: u32 = 4;
@@ -36,8 +39,63 @@ impl LinkFaces {
         LinkFaces { plane, core, borrowed, routes, again }
     }
 
+    fn adopt(&mut self, face: &FaceStatus, settings: FaceSettings) -> bool {
+        let is_of_others = face.face_persistency != FacePersistency::OnDemand;
+        let persistency = settings.persistency.filter(|_| !is_of_others);
+        let settings = FaceSettings { persistency, ..settings };
+        let id = FaceId(face.face_id);
+        self.plane.hold_mtu(id);
+        let is_adopted = self.plane.update_face(id, &settings).is_ok();
+        if is_adopted && is_of_others {
+            self.borrowed.insert(face.face_id);
+        } else if is_adopted {
+            self.ask(id, false);
+        }
+        is_adopted
+    }
+
+    fn try_mtu(&mut self, face: u64, mtu: usize, now_ns: u64, attempts: u32) {
+        self.again.remove(&face);
+        let settings = FaceSettings { mtu: Some(mtu as u64), ..FaceSettings::default() };
+        // Longer than the device's, which its own faces learn a moment later, is cut to that.
+        if let Ok(status) = self.plane.update_face(FaceId(face), &settings)
+            && status.mtu.is_some_and(|now| now < mtu as u64)
+            && attempts > 0
+        {
+            self.again.insert(face, (mtu, now_ns.saturating_add(AGAIN_NS), attempts - 1));
+        }
+    }
+
+    fn unregister(&self, face: u64, prefix: &Name) {
+        Tables::rib_unregister(&*self.core, prefix.as_name(), FaceId(face), RouteOrigin::AUTOREG);
+    }
+}
+
+impl Home for LinkFaces {
+    fn begin(&mut self, links: &[Link]) {
+        links.iter().for_each(|link| self.plane.hold_mtu(link.group));
+    }
+
+    /// Its faces follow their device by themselves.
+    fn seen(&mut self, _: usize, _: &Link, _: Option<Seen>, _: BorrowedFd<'_>) -> Option<FaceId> {
+        None
+    }
+
+    /// All is put into the tap.
+    fn heard(&mut self) -> Vec<Overheard> {
+        Vec::new()
+    }
+
+    fn send(&mut self, face: FaceId, packet: Vec<u8>) {
+        self.plane.send(face, packet);
+    }
+
+    fn settle(&self) {
+        self.plane.settle();
+    }
+
     /// A face to a station. One that its frames have made becomes that.
-    pub(super) fn make(&mut self, local: FaceUri, station: Station, mtu: usize) -> Option<u64> {
+    fn make(&mut self, _: usize, local: FaceUri, station: Station, mtu: usize) -> Option<u64> {
         let settings = FaceSettings {
             persistency: Some(FacePersistency::Persistent),
             mtu: Some(mtu as u64),
@@ -73,22 +131,7 @@ impl LinkFaces {
         None
     }
 
-    fn adopt(&mut self, face: &FaceStatus, settings: FaceSettings) -> bool {
-        let is_of_others = face.face_persistency != FacePersistency::OnDemand;
-        let persistency = settings.persistency.filter(|_| !is_of_others);
-        let settings = FaceSettings { persistency, ..settings };
-        let id = FaceId(face.face_id);
-        self.plane.hold_mtu(id);
-        let is_adopted = self.plane.update_face(id, &settings).is_ok();
-        if is_adopted && is_of_others {
-            self.borrowed.insert(face.face_id);
-        } else if is_adopted {
-            self.ask(id, false);
-        }
-        is_adopted
-    }
-
-    pub(super) fn destroy(&mut self, face: u64) {
+    fn destroy(&mut self, face: u64) {
         let routes = self.routes.remove(&face).unwrap_or_default();
         self.again.remove(&face);
         if self.borrowed.remove(&face) {
@@ -99,30 +142,18 @@ impl LinkFaces {
     }
 
     /// A face has gone, and its routes with it.
-    pub(super) fn gone(&mut self, face: u64) {
+    fn gone(&mut self, face: u64) {
         self.routes.remove(&face);
         self.again.remove(&face);
         self.borrowed.remove(&face);
     }
 
-    pub(super) fn set_mtu(&mut self, face: u64, mtu: usize, now_ns: u64) {
+    fn set_mtu(&mut self, face: u64, mtu: usize, now_ns: u64) {
         self.try_mtu(face, mtu, now_ns, AGAIN_MAX);
     }
 
-    fn try_mtu(&mut self, face: u64, mtu: usize, now_ns: u64, attempts: u32) {
-        self.again.remove(&face);
-        let settings = FaceSettings { mtu: Some(mtu as u64), ..FaceSettings::default() };
-        // Longer than the device's, which its own faces learn a moment later, is cut to that.
-        if let Ok(status) = self.plane.update_face(FaceId(face), &settings)
-            && status.mtu.is_some_and(|now| now < mtu as u64)
-            && attempts > 0
-        {
-            self.again.insert(face, (mtu, now_ns.saturating_add(AGAIN_NS), attempts - 1));
-        }
-    }
-
     /// Sets what is due to be set again; when the next is, ns.
-    pub(super) fn retry(&mut self, now_ns: u64) -> Option<u64> {
+    fn retry(&mut self, now_ns: u64) -> Option<u64> {
         let due = self.again.iter().filter(|(_, (_, at_ns, _))| *at_ns <= now_ns);
         let due: Vec<(u64, usize, u32)> = due.map(|(face, (mtu, _, left))| (*face, *mtu, *left)).collect();
         due.into_iter().for_each(|(face, mtu, left)| self.try_mtu(face, mtu, now_ns, left));
@@ -130,20 +161,20 @@ impl LinkFaces {
     }
 
     /// Whether a face is asked for what no route leads to.
-    pub(super) fn ask(&self, face: FaceId, is_asked: bool) {
+    fn ask(&self, face: FaceId, is_asked: bool) {
         // One that has gone meanwhile is asked nothing anyway.
         let _ = self.core.face_set_discovery(face, is_asked);
     }
 
     /// Asks a neighbour before its group, which is asked only when nobody else answers.
-    pub(super) fn ask_before(&self, face: FaceId, group: FaceId) {
+    fn ask_before(&self, face: FaceId, group: FaceId) {
         let _ = self.core.face_set_discovery_before(face, group);
     }
 
     /// Has routes that were learned to a group's face, before there was another, lead to the only
     /// neighbour of the link; of several nobody knows which one it was, so the next Interest asks
     /// them.
-    pub(super) fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64) {
+    fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64) {
         let learned = RouteOrigin::PREFIX_ANNOUNCEMENT;
         for RibEntry { prefix, routes } in self.core.rib_snapshot(now_ns) {
             let is_meant = |route: &&Route| route.face_id == group.0 && route.origin == learned;
@@ -158,7 +189,7 @@ impl LinkFaces {
         }
     }
 
-    pub(super) fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
+    fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
         let route = Route {
             face_id: face,
             origin: RouteOrigin::AUTOREG,
@@ -172,14 +203,13 @@ impl LinkFaces {
         }
     }
 
-    pub(super) fn remove_route(&mut self, face: u64, prefix: &Name) {
+    fn remove_route(&mut self, face: u64, prefix: &Name) {
         if let Some(routes) = self.routes.get_mut(&face) {
             routes.retain(|known| known != prefix);
         }
         self.unregister(face, prefix);
     }
 
-    fn unregister(&self, face: u64, prefix: &Name) {
-        Tables::rib_unregister(&*self.core, prefix.as_name(), FaceId(face), RouteOrigin::AUTOREG);
-    }
+    /// Its faces end with the router.
+    fn leave(&mut self) {}
 }

@@ -50,7 +50,9 @@ impl WatchedLink {
             FaceUri::Device(name) => Some(WatchedLink { device: name.clone(), medium: Medium::Ethernet }),
             _ => None,
         });
-        let groups = config.faces.multicast.iter().filter_map(|multicast| {
+        // What is on a group of UDP is not the kernel's.
+        let multicast = config.faces.multicast.iter().filter(|_| !config.kernel.enabled);
+        let groups = multicast.filter_map(|multicast| {
             let group = multicast.group.address()?;
             let listener = config.faces.listen.iter().find_map(|uri| match uri {
                 FaceUri::Udp(Endpoint::Address(address)) => {

@@ -7,12 +7,15 @@
 //! signature is made or checked nor while a face is made.
 
 mod faces;
+mod home;
 mod identity;
+mod kernel;
 mod link;
 mod notes;
 mod start;
 mod view;
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -28,14 +31,14 @@ use parking_lot::Mutex;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-use self::faces::LinkFaces;
+use self::home::Home;
 use self::identity::Identity;
 pub(crate) use self::identity::KeptKey;
 pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
 pub(crate) use self::start::{start, tap};
 pub(crate) use self::view::View;
-use crate::dataplane::{Core, DataPlane, Overheard, Tap};
+use crate::dataplane::{Overheard, Tap};
 
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
@@ -97,8 +100,7 @@ impl Running {
     /// # Errors
     /// What the system refuses, in words.
     fn start(
-        plane: Arc<DataPlane>,
-        core: Arc<Core>,
+        home: Box<dyn Home>,
         tap: Arc<Tap>,
         links: Vec<Link>,
         config: namely_discovery::Config,
@@ -115,15 +117,14 @@ impl Running {
         let watch = |fd: std::os::fd::BorrowedFd<'_>| {
             epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN).map_err(system)
         };
-        watch(std::os::fd::AsFd::as_fd(&monitor))?;
-        watch(std::os::fd::AsFd::as_fd(tap.waker()))?;
+        watch(monitor.as_fd())?;
+        watch(tap.waker().as_fd())?;
         let (sender, orders) = channel();
         let orders_of = Orders { orders: sender, waker: tap.waker().clone() };
         let names: Vec<String> = links.iter().map(|link| link.watched.device.clone()).collect();
         warn_if_open(machine.lock().config());
         let view = View::new(machine.clone(), names, identity.key(), tap.clone());
-        let faces = LinkFaces::new(plane.clone(), core);
-        let thread = DiscoveryThread { machine, identity, plane, faces, tap, epoll, monitor, orders, links };
+        let thread = DiscoveryThread { machine, identity, home, tap, epoll, monitor, orders, links };
         let thread = std::thread::Builder::new()
             .name("namely-discovery".into())
             .spawn(move || thread.run())
@@ -165,8 +166,7 @@ fn warn_if_open(config: &namely_discovery::Config) {
 struct DiscoveryThread {
     machine: Arc<Mutex<Discovery>>,
     identity: Identity,
-    plane: Arc<DataPlane>,
-    faces: LinkFaces,
+    home: Box<dyn Home>,
     tap: Arc<Tap>,
     epoll: std::os::fd::OwnedFd,
     monitor: Monitor,
@@ -176,9 +176,7 @@ struct DiscoveryThread {
 
 impl DiscoveryThread {
     fn run(mut self) {
-        for link in &self.links {
-            self.plane.hold_mtu(link.group);
-        }
+        self.home.begin(&self.links);
         let mut actions = Vec::new();
         self.look_at_devices(&mut actions);
         loop {
@@ -186,7 +184,7 @@ impl DiscoveryThread {
             let due_ns = self.machine.lock().tick(now_ns, &mut actions);
             self.carry_out(&mut actions);
             self.aim_discoveries();
-            let retry_ns = self.faces.retry(now_ns);
+            let retry_ns = self.home.retry(now_ns);
             let look_ns = self.awaits_address().then(|| now_ns.saturating_add(LOOK_AGAIN_NS));
             let due_ns = due_ns.into_iter().chain(retry_ns).chain(look_ns).min();
             self.wait(due_ns);
@@ -194,7 +192,8 @@ impl DiscoveryThread {
             if self.monitor.take_changes() || look_ns.is_some() {
                 self.look_at_devices(&mut actions);
             }
-            for overheard in self.tap.take() {
+            let from_home = self.home.heard();
+            for overheard in self.tap.take().into_iter().chain(from_home) {
                 let Some(link) = self.link_of(&overheard) else { continue };
                 let heard = Heard {
                     interface: InterfaceId(link as u32),
@@ -209,7 +208,7 @@ impl DiscoveryThread {
                 match order {
                     Order::FaceGone(face) => {
                         self.machine.lock().face_gone(face, clock::monotonic_ns(), &mut actions);
-                        self.faces.gone(face);
+                        self.home.gone(face);
                     }
                     Order::Learned(face) => self.move_learned(face),
                     Order::Configure(config) => {
@@ -226,7 +225,8 @@ impl DiscoveryThread {
     fn say_goodbye(mut self, mut actions: Vec<Action>) {
         self.machine.lock().goodbye(&mut actions);
         self.carry_out(&mut actions);
-        self.plane.settle();
+        self.home.settle();
+        self.home.leave();
     }
 
     /// Has Interests that look for a producer go to neighbours one by one where there are few on a
@@ -250,11 +250,11 @@ impl DiscoveryThread {
             }
             let asks_group = |faces: &[u64]| faces.is_empty() || faces.len() > ASKED_ONE_BY_ONE_MAX;
             let (asked_group, asks_group) = (asks_group(&link.neighbours), asks_group(&faces));
-            self.faces.ask(link.group, asks_group);
+            self.home.ask(link.group, asks_group);
             for face in faces.iter().map(|face| FaceId(*face)) {
                 match asks_group {
-                    true => self.faces.ask(face, false),
-                    false => self.faces.ask_before(face, link.group),
+                    true => self.home.ask(face, false),
+                    false => self.home.ask_before(face, link.group),
                 }
             }
             link.neighbours = faces;
@@ -276,7 +276,7 @@ impl DiscoveryThread {
             Some([only]) => Some(*only),
             Some(_) => None,
         };
-        self.faces.move_learned(group, only, clock::monotonic_ns());
+        self.home.move_learned(group, only, clock::monotonic_ns());
     }
 
     /// Sleeps until something comes or is due.
@@ -299,6 +299,9 @@ impl DiscoveryThread {
                 continue;
             }
             let id = InterfaceId(number as u32);
+            if let Some(group) = self.home.seen(number, link, now, self.epoll.as_fd()) {
+                link.group = group;
+            }
             let mut machine = self.machine.lock();
             if link.seen.zip(now).is_some_and(|(before, now)| before.index != now.index) {
                 machine.interface(id, None, now_ns, actions);
@@ -341,11 +344,11 @@ impl DiscoveryThread {
                 let Some((packet, digest)) = self.identity.hello(&hello) else { return };
                 let to = to.map(|(_, station)| station);
                 self.machine.lock().hello_sent(interface, to, digest, now_ns());
-                self.plane.send(face, packet);
+                self.home.send(face, packet);
             }
             Action::SendReply { face, reply } => {
                 if let Some(packet) = self.identity.reply(&reply) {
-                    self.plane.send(FaceId(face), packet);
+                    self.home.send(FaceId(face), packet);
                 }
             }
             Action::Verify { ticket, key, packet } => {
@@ -357,21 +360,21 @@ impl DiscoveryThread {
                 let link = self.links.get(interface.0 as usize);
                 let made = link.and_then(|link| {
                     let local = FaceUri::Device(link.watched.device.clone());
-                    self.faces.make(local, link.with_zone(station), mtu)
+                    self.home.make(interface.0 as usize, local, link.with_zone(station), mtu)
                 });
                 self.machine.lock().face_made(interface, station, made, now_ns(), more);
             }
-            Action::DestroyFace { face } => self.faces.destroy(face),
-            Action::SetMtu { face, mtu } => self.faces.set_mtu(face, mtu, now_ns()),
+            Action::DestroyFace { face } => self.home.destroy(face),
+            Action::SetMtu { face, mtu } => self.home.set_mtu(face, mtu, now_ns()),
             Action::SetGroupMtu { interface, mtu } => {
                 if let Some(link) = self.links.get(interface.0 as usize) {
                     // What was sent before is to be cut as it was then.
-                    self.plane.settle();
-                    self.faces.set_mtu(link.group.0, mtu, now_ns());
+                    self.home.settle();
+                    self.home.set_mtu(link.group.0, mtu, now_ns());
                 }
             }
-            Action::AddRoute { face, prefix } => self.faces.add_route(face, &prefix, now_ns()),
-            Action::RemoveRoute { face, prefix } => self.faces.remove_route(face, &prefix),
+            Action::AddRoute { face, prefix } => self.home.add_route(face, &prefix, now_ns()),
+            Action::RemoveRoute { face, prefix } => self.home.remove_route(face, &prefix),
             Action::Note { interface, station, note } => {
                 if let Some(link) = self.links.get(interface.0 as usize) {
                     notes::log(&link.watched.device, station, &note);

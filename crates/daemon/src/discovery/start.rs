@@ -7,11 +7,15 @@ use namely_io::ethernet::DEFAULT_GROUP;
 use namely_mgmt::Faces;
 use namely_wire::FaceUri;
 
+use super::faces::LinkFaces;
+use super::home::Home;
+use super::kernel::KernelLinks;
 use super::link::{Link, WatchedLink};
 use super::{KeptKey, Running};
 use crate::config::Config;
 use crate::dataplane::{Core, DataPlane, ListenSpec, Tap};
 use crate::exit::{Exit, Failure};
+use crate::kernel::Kernel;
 
 /// Has workers hand over what is about neighbours, from the first face on.
 pub(crate) fn tap(plane: &DataPlane, links: &[WatchedLink]) -> Result<Option<Arc<Tap>>, Failure> {
@@ -30,6 +34,7 @@ pub(crate) fn start(
     config: &Config,
     plane: &Arc<DataPlane>,
     core: &Arc<Core>,
+    kernel: Option<&Arc<Kernel>>,
     tap: Option<Arc<Tap>>,
     links: Vec<WatchedLink>,
     kept: KeptKey,
@@ -37,11 +42,26 @@ pub(crate) fn start(
     let Some(tap) = tap else { return Ok(None) };
     let settings = config.discovery.settings().map_err(|why| Failure::new(Exit::Configuration, why))?;
     let with_group = |watched: WatchedLink| {
-        let group = group(plane, &watched)?;
+        let group = match kernel {
+            Some(kernel) => listen_on(kernel, &watched)?,
+            None => group(plane, &watched)?,
+        };
         Ok(Link { watched, group, seen: None, neighbours: Vec::new() })
     };
     let links = links.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
-    Running::start(plane.clone(), core.clone(), tap, links, settings, kept).map(Some).map_err(failed)
+    let home: Box<dyn Home> = match kernel {
+        Some(kernel) => Box::new(KernelLinks::new(kernel.clone())),
+        None => Box::new(LinkFaces::new(plane.clone(), core.clone())),
+    };
+    Running::start(home, tap, links, settings, kept).map(Some).map_err(failed)
+}
+
+/// The kernel's face of a link's group.
+fn listen_on(kernel: &Kernel, link: &WatchedLink) -> Result<FaceId, Failure> {
+    let face = kernel.listen_on(&link.device, DEFAULT_GROUP);
+    face.map(FaceId).map_err(|error| {
+        Failure::new(Exit::CannotListen, format!("listening on dev://{}: {error}", link.device))
+    })
 }
 
 /// The face of a link's group, which the configuration may have made already.

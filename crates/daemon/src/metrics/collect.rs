@@ -21,6 +21,7 @@ use crate::control::{Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, PathTimes};
 use crate::discovery::View;
 use crate::disk::Disk;
+use crate::kernel::Kernel;
 
 /// How long the control thread has to tell its own counters. A router that is so busy shows what it
 /// has without them.
@@ -30,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Source {
     pub(crate) plane: Arc<DataPlane>,
     pub(crate) core: Arc<Core>,
+    /// The kernel's forwarder, where that forwards.
+    pub(crate) kernel: Option<Arc<Kernel>>,
     pub(crate) disk: Option<Arc<Disk>>,
     pub(crate) links: Option<View>,
     pub(crate) orders: OrderSender,
@@ -53,8 +56,9 @@ impl Source {
     }
 
     fn shot(&self, own: [(&'static str, u64); 4]) -> Shot {
-        let mut counters = Tables::counters(&*self.core);
-        counters.extend(self.plane.counters());
+        let (tables, faces) = self.forwarder();
+        let mut counters = tables.counters();
+        counters.extend(faces.counters());
         counters.extend(self.links.iter().flat_map(Neighbors::counters));
         let disk = self.disk.as_deref().map(|disk| {
             let status = CsDisk::status(disk);
@@ -67,19 +71,27 @@ impl Source {
         counters.extend(self.of_management());
         counters.extend(own.map(|(label, value)| Counter::new(label, value)));
         let mut choices = BTreeMap::new();
-        for choice in self.core.strategies() {
+        for choice in tables.strategies() {
             *choices.entry(choice.strategy.to_string()).or_default() += 1;
         }
         Shot {
-            status: Tables::status(&*self.core),
-            cs: self.core.cs_info(),
-            faces: self.plane.faces(),
+            status: tables.status(),
+            cs: tables.cs_info(),
+            faces: faces.faces(),
             faces_max: self.faces_max,
             neighbours: self.links.iter().flat_map(Neighbors::neighbors).collect(),
             start_ms: self.start_ms,
             counters,
             disk,
             choices,
+        }
+    }
+
+    /// Whoever forwards.
+    fn forwarder(&self) -> (&dyn Tables, &dyn Faces) {
+        match &self.kernel {
+            Some(kernel) => (&**kernel, &**kernel),
+            None => (&*self.core, &*self.plane),
         }
     }
 

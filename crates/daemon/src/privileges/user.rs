@@ -55,6 +55,9 @@ pub(super) fn capabilities(config: &Config) -> CapabilitySet {
             needed |= CapabilitySet::NET_ADMIN | CapabilitySet::BPF | CapabilitySet::IPC_LOCK;
         }
     }
+    if config.kernel.enabled {
+        needed |= CapabilitySet::NET_ADMIN;
+    }
     let ports = config.faces.listen.iter().filter_map(FaceUri::address).map(|address| address.port());
     if ports.into_iter().any(|port| (1..PORTS_OF_ALL).contains(&port)) {
         needed |= CapabilitySet::NET_BIND_SERVICE;
@@ -97,6 +100,7 @@ mod tests {
         assert_eq!(kept("[faces]\nlisten = [\"tcp://127.0.0.1:0\"]"), CapabilitySet::empty());
         assert_eq!(kept("[faces]\nlisten = [\"udp://0.0.0.0:63\"]"), CapabilitySet::NET_BIND_SERVICE);
         assert_eq!(kept("[faces]\nlisten = [\"dev://eth0\"]"), CapabilitySet::NET_RAW);
+        assert_eq!(kept("[kernel]\nenabled = true"), CapabilitySet::NET_ADMIN);
         let xdp = kept("[faces]\nlisten = [\"dev://eth0\"]\n[faces.ethernet]\nxdp = \"auto\"");
         assert!(xdp.contains(CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN | CapabilitySet::BPF));
         let group = "[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";

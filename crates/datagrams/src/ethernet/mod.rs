@@ -5,6 +5,7 @@
 
 pub mod fanout;
 pub mod frame;
+pub mod messages;
 pub mod monitor;
 pub mod ring;
 mod sender;

@@ -288,6 +288,17 @@ pub fn plain_socket(index: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
+/// The same for those frames that a program lets in, as far as it lets them in.
+///
+/// # Errors
+/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+pub(super) fn filtered_socket(index: u32, program: &[Instruction]) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    set_program(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)?;
+    bind(&socket, index, ETHERTYPE)?;
+    Ok(socket)
+}
+
 /// A socket that receives each frame of a device by read(2), those that others send from here too.
 ///
 /// # Errors

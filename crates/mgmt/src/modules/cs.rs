@@ -35,12 +35,13 @@ pub(crate) fn config(
     if change != CsDiskChange::default() {
         disk(control)?.configure(&change).map_err(bad)?;
     }
-    control.tables.cs_configure(&CsChange {
+    let changed = control.tables.cs_configure(&CsChange {
         packets_max: parameters.capacity.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         admit: flags.bit(cs_flags::ENABLE_ADMIT),
         serve: flags.bit(cs_flags::ENABLE_SERVE),
         policy,
     });
+    changed.map_err(|why| ControlResponse::new(status_code::CONFLICT, why))?;
     let info = control.tables.cs_info();
     let disk = control.disk.map(CsDisk::status);
     Ok(ControlResponse::ok(&ControlParameters {

@@ -38,6 +38,7 @@ pub(super) fn open() -> io::Result<Socket> {
     Socket::open().map_err(|error| match &error {
         OpenError::NotLoaded => io::Error::new(ErrorKind::NotFound, error),
         OpenError::Stopped(_) => io::Error::new(ErrorKind::ConnectionAborted, error),
+        OpenError::NotPermitted => io::Error::new(ErrorKind::PermissionDenied, error),
         OpenError::System(errno @ (Errno::MFILE | Errno::NFILE)) => (*errno).into(),
         OpenError::System(errno) => io::Error::new(io::Error::from(*errno).kind(), error),
     })

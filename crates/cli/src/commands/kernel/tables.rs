@@ -226,7 +226,7 @@ impl CsErase {
             .find(|(label, _)| label == "packets_max")
             .map_or(0, |(_, value)| value);
         loop {
-            let some = kernel.cs_erase(self.prefix.as_name())?;
+            let some = kernel.cs_erase(self.prefix.as_name(), None)?;
             erased += some;
             if some == 0 || erased > packets_max {
                 break;

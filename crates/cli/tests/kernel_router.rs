@@ -1,0 +1,264 @@
+//! A router whose forwarder is the kernel's (`namelyd --kernel`, docs/kernel.md). These tests load
+//! a module, so they run in a guest, where `kernel/run --tools` puts them; elsewhere they are
+//! skipped.
+
+mod common;
+
+use std::fs;
+
+use common::world::{World, load};
+use common::{Home, write_file};
+use namely_nnet::{Control, OpenError, Socket};
+use namely_wire::{DataView, InterestBuilder, Name};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{RecvFlags, SendFlags};
+
+/// A router of a namespace, and how its clients name it.
+fn start(world: &mut World, node: &str, options: &[&str]) -> String {
+    start_configured(world, node, "", options).1
+}
+
+/// The same with a configuration; its place among what runs as well.
+fn start_configured(world: &mut World, node: &str, config: &str, options: &[&str]) -> (usize, String) {
+    let uri = format!("unix://{}", world.home.path(&format!("{node}.sock")).display());
+    let file = world.home.path(&format!("{node}.toml"));
+    fs::write(&file, config).unwrap();
+    let words = ["up", "--kernel", "--config", file.to_str().unwrap(), "--listen", &uri, "--only"];
+    let command = world.namely(node, [&words[..], options].concat());
+    let place = world.home.spawn(command);
+    let answers = || world.run(node, &["status", "--router", &uri]).code == Some(0);
+    world.home.wait_for("the router", answers);
+    (place, uri)
+}
+
+/// Waits until the kernel's FIB of a namespace has a prefix.
+fn wait_for_route(world: &World, node: &str, prefix: &str) {
+    world.home.wait_for(prefix, || world.run(node, &["kernel", "route", "list"]).stdout.contains(prefix));
+}
+
+#[test]
+fn without_the_module_or_the_right_a_router_says_what_to_type() {
+    if namely_nnet::module::is_loaded() {
+        return println!("the module is loaded here: another test tells of the right");
+    }
+    let home = Home::new();
+    let uri = home.router_uri();
+    let said = home.fails(1, ["up", "--kernel", "--no-config", "--listen", &uri]);
+    assert!(said.contains("not loaded") && said.contains("namely kernel load"), "{said}");
+    let config = home.path("namely.toml");
+    fs::write(&config, "[kernel]\nenabled = true\n[network]\nregions = [\"/x\"]\n").unwrap();
+    let said = home.fails(78, ["up", "--check", "--config", config.to_str().unwrap()]);
+    assert!(said.contains("network.regions"), "{said}");
+}
+
+#[test]
+fn clients_of_the_router_and_of_the_kernel_reach_each_other_and_those_of_the_router_too() {
+    let Some(mut world) = World::new() else { return };
+    let said = world.as_nobody("lab", &["up", "--kernel", "--no-config", "--listen", "tcp://127.0.0.1:6363"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("CAP_NET_ADMIN"), "it says what is missing: {said:?}");
+    let memif = format!("memif://{}", world.home.path("lab.memif").display());
+    let listen = ["--listen", "tcp://127.0.0.1:6363", "--listen", "udp://127.0.0.1:6363", "--listen", &memif];
+    let uri = start(&mut world, "lab", &listen);
+
+    // What a client of the router serves is fetched by a program that has a socket of the kernel.
+    fs::create_dir(world.home.path("data")).unwrap();
+    write_file(&world.home.path("data/f"), 100_000, 1);
+    let serve = world.namely("lab", to(&uri, &["serve", "data", "--prefix", "/lab/data"]));
+    let serve = world.home.spawn(serve);
+    wait_for_route(&world, "lab", "/lab/data");
+    world.ok("lab", &["get", "/lab/data/f", "-o", "by-kernel", "--router", "kernel://"]);
+    let routers = [uri.as_str(), "tcp://127.0.0.1:6363", "udp://127.0.0.1:6363", &memif];
+    for (n, router) in routers.into_iter().enumerate() {
+        let out = format!("by-router-{n}");
+        world.ok("lab", &["get", "/lab/data/f", "-o", &out, "--router", router]);
+        assert!(fs::read(world.home.path("data/f")).unwrap() == fs::read(world.home.path(&out)).unwrap());
+    }
+    let routes = world.ok("lab", &to(&uri, &["route", "list"]));
+    assert!(routes.contains("/lab/data"), "{routes}");
+
+    // And the other way: an application of the kernel has bound a prefix.
+    world.serve("lab", "/app/ping", &["pingserver", "/app", "--router", "kernel://"]);
+    world.ok("lab", &to(&uri, &["route", "add", "/app", "local"]));
+    let ping = world.ok("lab", &to(&uri, &["ping", "/app", "--count", "2"]));
+    assert!(ping.contains("2 sent, 2 answered"), "{ping}");
+
+    // A client that ends takes its routes along.
+    world.home.stop(serve);
+    let gone = || !world.run("lab", &["kernel", "route", "list"]).stdout.contains("/lab/data");
+    world.home.wait_for("the route to go", gone);
+    assert!(!world.ok("lab", &to(&uri, &["route", "list"])).contains("/lab/data"));
+}
+
+/// Words of a command for a router.
+fn to<'a>(router: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    [words, &["--router", router]].concat()
+}
+
+#[test]
+fn management_acts_on_the_kernel_and_shows_what_it_has() {
+    let Some(mut world) = World::new() else { return };
+    let uri = start(&mut world, "lab", &[]);
+    let ok = |words: &[&str]| world.ok("lab", &to(&uri, words));
+    let kernel = |words: &[&str]| world.ok("lab", &[&["kernel"], words].concat());
+
+    let station = ["face", "create", "ether://[02:00:00:00:00:0b]", "--local", "dev://cable"];
+    let made = ok(&station);
+    assert!(kernel(&["face", "list"]).contains("02:00:00:00:00:0b%cable"), "{made}");
+    let faces: serde_json::Value = world.json("lab", &to(&uri, &["kernel", "face", "create", "cable"]));
+    let group = faces["face"].as_u64().unwrap().to_string();
+    let listed = ok(&["face", "list"]);
+    assert!(listed.contains("ether://[02:00:00:00:00:0b]"), "{listed}");
+    assert!(listed.contains("ether://[01:00:5e:00:17:aa]") && listed.contains("dev://cable"), "{listed}");
+
+    ok(&["route", "add", "/far", &group, "--cost", "7"]);
+    let routes = kernel(&["route", "list"]);
+    assert!(routes.lines().any(|l| l.contains("/far") && l.contains(&group) && l.contains('7')), "{routes}");
+    // A route that lasts for a time, and one below that inherits.
+    ok(&["route", "add", "/far/below", "local"]);
+    let below = |routes: &str| routes.lines().filter(|line| line.contains("/far/below")).count();
+    assert_eq!(below(&kernel(&["route", "list"])), 2, "its own and what it inherits");
+    ok(&["route", "remove", "/far", &group]);
+    assert_eq!(below(&kernel(&["route", "list"])), 1);
+    ok(&["route", "add", "/short", &group, "--expires", "10"]);
+    assert!(kernel(&["route", "list"]).contains("/short"));
+    let gone = || !kernel(&["route", "list"]).contains("/short");
+    world.home.wait_for("the route to expire", gone);
+
+    ok(&["strategy", "set", "/live", "multicast"]);
+    assert!(kernel(&["strategy", "list"]).contains("/live"));
+    assert!(ok(&["strategy", "list"]).contains("/live"));
+    ok(&["cs", "config", "--capacity", "100"]);
+    assert!(kernel(&["cs", "info"]).contains("of 100"));
+    let refused = world.run("lab", &to(&uri, &["cs", "config", "--capacity", "4000000000"]));
+    assert_eq!(refused.code, Some(7), "{refused:?}");
+
+    // The kernel's applications ask it as well.
+    let status = asked(&world, "/localhost/nfd/status/general");
+    assert!(!status.is_empty());
+
+    // What is told the kernel by others is seen, and is left alone when the router ends.
+    kernel(&["route", "add", "/others", "local"]);
+    assert!(ok(&["route", "list"]).contains("/others"));
+    ok(&["face", "destroy", &group]);
+    assert!(!kernel(&["face", "list"]).contains("01:00:5e"));
+    world.home.stop(0);
+    let routes = world.ok("lab", &["kernel", "route", "list"]);
+    assert!(routes.contains("/others") && !routes.contains("/far"), "{routes}");
+}
+
+/// What an application with a socket of the kernel is answered.
+fn asked(world: &World, name: &str) -> Vec<u8> {
+    let socket = world.net.enter("lab", Socket::open).unwrap();
+    let name: Name = name.parse().unwrap();
+    let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().nonce([1, 2, 3, 4]).build();
+    rustix::net::send(&socket, &interest, SendFlags::empty()).unwrap();
+    let wait = Timespec { tv_sec: 30, tv_nsec: 0 };
+    rustix::event::poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&wait)).unwrap();
+    let mut octets = vec![0; 16 << 10];
+    let (length, _) = rustix::net::recv(&socket, &mut octets[..], RecvFlags::empty()).unwrap();
+    DataView::parse(&octets[..length]).expect("a Data").content.to_vec()
+}
+
+#[test]
+fn one_router_manages_a_forwarder_and_a_second_one_is_told_so() {
+    let Some(mut world) = World::new() else { return };
+    start(&mut world, "lab", &[]);
+    let second = format!("unix://{}", world.home.path("second.sock").display());
+    let said = world.run("lab", &["up", "--kernel", "--no-config", "--listen", &second]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("another router manages"), "{said:?}");
+    let faces = world.net.enter("lab", || Control::open().unwrap().faces()).unwrap();
+    assert_eq!(faces.len(), 1, "that of the first: {faces:?}");
+}
+
+#[test]
+fn two_routers_find_each_other_and_have_the_kernel_make_faces_and_routes() {
+    let Some(mut world) = World::new() else { return };
+    let beat = "[discovery]\nheartbeat_ms = 1000\n";
+    let listen = ["--listen", "dev://cable"];
+    let (lab, at_lab) =
+        start_configured(&mut world, "lab", &format!("{beat}prefixes = [\"/lab\"]\n"), &listen);
+    let (_, at_desk) = start_configured(&mut world, "desk", &format!("{beat}open = true\n"), &listen);
+    let stations = |world: &World, node: &str| {
+        world.run(node, &["kernel", "face", "list"]).stdout.lines().filter(|l| l.contains("station")).count()
+    };
+    wait_for_route(&world, "desk", "/lab");
+    world.home.wait_for("both faces", || stations(&world, "lab") == 1 && stations(&world, "desk") == 1);
+    let neighbours = world.ok("desk", &to(&at_desk, &["neighbors"]));
+    assert!(neighbours.contains("/lab"), "{neighbours}");
+    assert!(world.ok("desk", &to(&at_desk, &["route", "list"])).contains("/lab"));
+
+    // From a client of one router to one of the other, over what they have found.
+    fs::write(world.home.path("answer"), "hello").unwrap();
+    let mut poke = world.namely("lab", to(&at_lab, &["poke", "/lab/hello", "--digest"]));
+    poke.stdin(fs::File::open(world.home.path("answer")).unwrap());
+    world.home.spawn(poke);
+    wait_for_route(&world, "lab", "/lab/hello");
+    assert_eq!(world.ok("desk", &to(&at_desk, &["peek", "/lab/hello", "--payload"])), "hello");
+
+    // Who ends says goodbye, and leaves nothing behind.
+    world.home.stop(lab);
+    world.home.wait_for("the goodbye", || stations(&world, "desk") == 0);
+    assert!(!world.ok("desk", &["kernel", "route", "list"]).contains("/lab"));
+    let left = world.net.enter("lab", || Control::open().unwrap().faces()).unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_router_whose_forwarder_has_stopped_ends_and_says_why() {
+    let Some(mut world) = World::new() else { return };
+    world.home.ok(["kernel", "unload"]);
+    load(&world.home, &["planted=1"]);
+    start(&mut world, "lab", &[]);
+    let stopped = world.net.enter("lab", || Control::open().unwrap().plant_panic());
+    assert!(stopped.is_err());
+    let said = || world.home.background_log().contains("the kernel's forwarder has stopped");
+    world.home.wait_for("the router to say so", said);
+    world.home.wait_for("its end", || world.home.background_log().contains("could not go on"));
+    drop(world);
+    Home::new().ok(["kernel", "unload"]);
+}
+
+#[test]
+fn neighbours_over_udp_are_reached_and_what_is_of_this_machine_does_not_cross() {
+    let Some(mut world) = World::new() else { return };
+    // A router that forwards by itself, and one that forwards by the kernel beside it.
+    let plain = format!("unix://{}", world.home.path("plain.sock").display());
+    let words = ["up", "--no-config", "--listen", &plain, "--listen", "udp://127.0.0.1:6400"];
+    let command = world.namely("lab", words);
+    world.home.spawn(command);
+    let uri = start(&mut world, "lab", &["--route", "/plain=udp://127.0.0.1:6400"]);
+    let server = world.namely("lab", to(&plain, &["pingserver", "/plain"]));
+    world.home.spawn(server);
+    let served = || world.run("lab", &to(&plain, &["route", "list"])).stdout.contains("/plain");
+    world.home.wait_for("/plain", served);
+    wait_for_route(&world, "lab", "/plain");
+    for router in ["kernel://", &uri] {
+        let ping = world.ok("lab", &to(router, &["ping", "/plain", "--count", "2"]));
+        assert!(ping.contains("2 sent, 2 answered"), "{router}: {ping}");
+    }
+
+    // Who stands for another machine takes a right, and is told nothing of this one.
+    let refused = world.net.enter("lab", || {
+        let uid = rustix::process::Uid::from_raw(65_534);
+        std::thread::scope(|scope| {
+            let open = || {
+                rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+                Socket::open_remote(false)
+            };
+            scope.spawn(open).join().unwrap()
+        })
+    });
+    assert_eq!(refused.err(), Some(OpenError::NotPermitted));
+    let scope = || {
+        let drops = world.net.enter("lab", || namely_nnet::proc::counters("drops")).unwrap();
+        drops.into_iter().find(|(label, _)| label == "scope").map_or(0, |(_, n)| n)
+    };
+    let before = scope();
+    let remote = world.net.enter("lab", || Socket::open_remote(false)).unwrap();
+    let name: Name = "/localhost/nfd/status/general".parse().unwrap();
+    let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().nonce([1, 2, 3, 5]).build();
+    rustix::net::send(&remote, &interest, SendFlags::empty()).unwrap();
+    assert_eq!(scope(), before + 1, "it is dropped before the call returns");
+}

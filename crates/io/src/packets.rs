@@ -1,0 +1,157 @@
+//! Sockets of which each message is one link packet, and none is lost on the way: those of a
+//! forwarder in the kernel. Whoever opens one keeps it, and has it served here.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use namely_datagrams::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
+use namely_host::shares::Holder;
+use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
+use rustix::io::Errno;
+
+use crate::error::{CloseReason, OpenError};
+use crate::faces::{Faces, Handler};
+use crate::kind::{NewTransport, ReadContext, Receiver};
+use crate::port::FacePort;
+use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
+use crate::sockets;
+use crate::status::{Carrier, FaceState, LinkInfo, Reach};
+
+/// A socket whose messages are packets, which does not wait.
+pub type PacketSocket = Arc<dyn AsFd + Send + Sync>;
+
+/// System calls of one socket in one turn; a packet that is refused takes one.
+const WRITES_PER_TURN_MAX: usize = 64;
+
+/// Messages that one call reads.
+const MESSAGES_PER_CALL: usize = 8;
+
+impl<H: Handler> Faces<H> {
+    /// Serves a socket of the forwarder in the kernel, which is counted for `holder` as a face is.
+    ///
+    /// # Errors
+    /// [`OpenError::TooManyFaces`], or what the system says.
+    pub fn open_packets(
+        &mut self,
+        socket: PacketSocket,
+        holder: Holder,
+    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+        let admitted = self.shared.faces.enter(holder).map_err(|_| OpenError::TooManyFaces)?;
+        let (admission, evicted) = admitted;
+        if let Some(port) = evicted {
+            port.request_end(CloseReason::Evicted, self.worker());
+        }
+        let options = self.options();
+        let (send, receive) = (options.send_buffer_octets, options.datagram_receive_buffer_octets);
+        sockets::set_buffers(&*socket, send, receive);
+        let info = LinkInfo {
+            remote: FaceUri::Kernel,
+            reach: Reach::Local,
+            holder,
+            carrier: Carrier::Stream,
+            mtu: None,
+            path_octets: None,
+            credentials: None,
+            socket_inode: None,
+            idle_ns: None,
+            can_stall: false,
+            refuses: |_| None,
+        };
+        self.add_admitted(
+            NewTransport {
+                receiver: Box::new(PacketReceiver(socket.clone())),
+                sender: Box::new(PacketSender(socket)),
+                info,
+                local: FaceUri::Kernel,
+                persistency: FacePersistency::Permanent,
+                state: FaceState::Up,
+            },
+            admission,
+        )
+    }
+}
+
+struct PacketReceiver(PacketSocket);
+
+impl<H: Handler> Receiver<H> for PacketReceiver {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+        let room = mmsg::receive_octets(MESSAGES_PER_CALL).min(scratch.len());
+        let mut count = 0;
+        while count < turn.options().read_datagrams_per_turn {
+            match mmsg::receive(&*self.0, &mut scratch[..room], false) {
+                Ok(received) => {
+                    for (range, _) in received.datagrams() {
+                        count += 1;
+                        if !turn.deliver(None, &scratch[range]) {
+                            return Ok(());
+                        }
+                    }
+                    turn.has_more = !received.is_last();
+                    if received.is_last() || turn.is_over() {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::AGAIN) => {
+                    turn.has_more = false;
+                    return Ok(());
+                }
+                Err(Errno::INTR) => (),
+                Err(errno) => return Err(CloseReason::System(errno)),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct PacketSender(PacketSocket);
+
+impl<P: AsRef<[u8]>> Sender<P> for PacketSender {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+        for _ in 0..WRITES_PER_TURN_MAX {
+            if queue.is_empty() {
+                return Ok(Flushed::All);
+            }
+            match send(&self.0, queue) {
+                Ok(taken) => {
+                    for _ in 0..taken {
+                        sent.octets += queue.pop() as u64;
+                        sent.frames += 1;
+                    }
+                }
+                Err(Errno::INTR) => (),
+                Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
+                Err(Errno::NOBUFS | Errno::NOMEM) => return Ok(Flushed::Refused),
+                Err(Errno::MSGSIZE) => {
+                    queue.pop();
+                    sent.drops.count("message_too_large");
+                }
+                // The forwarder has stopped: nothing more is taken.
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}
+
+/// Sends what waits first, as far as one system call takes it; how many packets that were.
+fn send<P: AsRef<[u8]>>(socket: &PacketSocket, queue: &FrameQueue<P>) -> Result<usize, Errno> {
+    let mut slices = [[IoSlice::new(&[]); 4]; MESSAGES_OUT_MAX];
+    let mut count = 0;
+    for (frame, slices) in queue.frames().zip(&mut slices) {
+        *slices = frame.slices().map(IoSlice::new);
+        count += 1;
+    }
+    let messages = slices[..count].iter().map(|slices| Outgoing { slices, segment_octets: None });
+    mmsg::send(&**socket, messages)
+}
