@@ -72,6 +72,7 @@
 	row(a_datagram_socket_refuses_what_it_does_not_know) \
 	row(an_object_crosses_in_segments_in_their_order_and_ends) \
 	row(an_object_over_a_path_that_loses_and_reorders_is_whole_and_in_order) \
+	row(one_percent_of_losses_leaves_half_of_the_rate) \
 	row(a_lost_segment_comes_from_its_provider_where_nothing_is_cached) \
 	row(segments_longer_than_a_frame_cross_in_fragments) \
 	row(one_seqpacket_socket_is_consumer_and_provider_at_once) \
