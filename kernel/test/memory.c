@@ -33,7 +33,8 @@ static bool disarm(void)
 	if (!nth || pread(fail_nth, text, sizeof(text) - 1, 0) <= 0)
 		return false;
 	has_failed = strtoul(text, NULL, 10) == 0;
-	if (pwrite(fail_nth, "0", 1, 0) != 1)
+	/* The copy of what is written here may be the one that fails. */
+	if (pwrite(fail_nth, "0", 1, 0) != 1 && pwrite(fail_nth, "0", 1, 0) != 1)
 		_exit(2);
 	errno = error;
 	return has_failed;

@@ -503,21 +503,6 @@ TEST(either_side_is_closed_in_the_middle_and_nothing_is_left)
 	CHECK(list_count(NNET_CMD_BINDING_GET) == 0, "with no binding");
 }
 
-static long memory_used_kib(void)
-{
-	char line[128];
-	long total = 0, free = 0;
-	FILE *file = fopen("/proc/meminfo", "r");
-
-	CHECK(file != NULL, "/proc/meminfo");
-	while (fgets(line, sizeof(line), file)) {
-		sscanf(line, "MemTotal: %ld", &total);
-		sscanf(line, "MemFree: %ld", &free);
-	}
-	fclose(file);
-	return total - free;
-}
-
 /* IS-49: fifteen at once, each with its buffer full, which is when they take the most. */
 TEST(fifteen_consumers_take_less_than_fifty_megabytes)
 {

@@ -238,6 +238,21 @@ uint64_t counter(const char *file, const char *name)
 	return 0;
 }
 
+long memory_used_kib(void)
+{
+	char line[128];
+	long total = 0, free = 0;
+	FILE *file = fopen("/proc/meminfo", "r");
+
+	CHECK(file != NULL, "/proc/meminfo");
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %ld", &total);
+		sscanf(line, "MemFree: %ld", &free);
+	}
+	fclose(file);
+	return total - free;
+}
+
 void counters_tell(void)
 {
 	static const char *const files[] = { "stats", "drops", "cs", "faces" };

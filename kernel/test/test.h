@@ -138,6 +138,8 @@ void forwarder_serves(const char *prefix);
 /* A number in a file of /proc/net/nnet. */
 uint64_t counter(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);
+/* Memory of the machine that is not free. */
+long memory_used_kib(void);
 
 enum { INTEREST = 5, DATA = 6, LP_PACKET = 100 };
 
