@@ -24,6 +24,7 @@
 	row(three_stations_on_one_device_are_three_faces) \
 	row(frames_of_strangers_are_counted_and_go_nowhere) \
 	row(a_prefix_that_overlaps_a_bound_one_is_refused_until_its_socket_is_closed) \
+	row(a_prefix_is_free_as_soon_as_its_socket_is_closed) \
 	row(a_prefix_that_its_socket_unbinds_is_free_and_the_others_stay) \
 	row(several_packets_leave_by_one_call) \
 	row(a_bind_without_a_route_succeeds_and_gets_interests_once_there_is_one) \
