@@ -23,18 +23,12 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double one = *(const double *)a, other = *(const double *)b;
-
-	return (one > other) - (one < other);
-}
-
 /* The median, least and most of what was measured. */
 static void tell(const char *what, const char *unit, double *values, size_t count)
 {
-	qsort(values, count, sizeof(*values), compare);
-	printf("figure %s: %.1f (%.1f-%.1f) %s\n", what, values[count / 2], values[0], values[count - 1], unit);
+	double median = median_of(values, count);
+
+	printf("figure %s: %.1f (%.1f-%.1f) %s\n", what, median, values[0], values[count - 1], unit);
 }
 
 /* ---- packets of one form, of which the digits are written anew ---- */

@@ -6,8 +6,8 @@
 #include <time.h>
 #include "test.h"
 
-/* Longest time that a test may take unless the guest is told, s: one without KVM is slow. */
-#define SECONDS_MAX 120
+/* After so long a test hangs, s: a guest without KVM is slow, on a machine with other work ten times as slow. */
+#define SECONDS_MAX 400
 #define FIGURE_SECONDS_MAX 1800
 
 #define TESTS(row) \
@@ -189,7 +189,7 @@ int main(int count, char **names)
 			wanted |= strstr(tests[i].name, names[n]) != NULL;
 		if (!wanted || strcmp(tests[i].group, group))
 			continue;
-		passed_now = passes(tests[i].run, strcmp(group, "figures") ? number_given("seconds_max", SECONDS_MAX) : FIGURE_SECONDS_MAX);
+		passed_now = passes(tests[i].run, strcmp(group, "figures") ? SECONDS_MAX : FIGURE_SECONDS_MAX);
 		printf("%s %s\n", passed_now ? "ok" : "FAILED", tests[i].name);
 		if (time(NULL) - start > 4)
 			printf("  (%ld s)\n", (long)(time(NULL) - start));

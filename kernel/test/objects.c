@@ -202,12 +202,15 @@ TEST(an_object_over_a_path_that_loses_and_reorders_is_whole_and_in_order)
 	}
 }
 
-/* In both directions, so that one in fifty segments is lost; in turns, each with its own rate without loss. */
+/*
+ * In both directions, so that one in fifty segments is lost; in turns with the same path without losses, the middle
+ * times of which are compared: the machine that runs the guest may stop it for a while.
+ */
 TEST(one_percent_of_losses_leaves_half_of_the_rate)
 {
-	enum { TURNS = 3, OCTETS = 2000000 };
+	enum { TURNS = 5, OCTETS = 2000000 };
 	struct nets nets = nets_for("/percent");
-	double took_s[2] = { 0 };
+	double took_s[2][TURNS], ratio;
 
 	for (int turn = 0; turn < TURNS; turn++)
 		for (unsigned lost = 0; lost < 2; lost++) {
@@ -218,10 +221,11 @@ TEST(one_percent_of_losses_leaves_half_of_the_rate)
 				link_spoil("link", lost, 0, 2000);
 			}
 			snprintf(prefix, sizeof(prefix), "/percent/%u-%d", lost, turn);
-			took_s[lost] += transfer(&nets, prefix, OCTETS);
+			took_s[lost][turn] = transfer(&nets, prefix, OCTETS);
 		}
-	printf("  with losses %.2f of the rate without\n", took_s[0] / took_s[1]);
-	CHECK(took_s[1] <= 2 * took_s[0], "%.2f s instead of %.2f", took_s[1], took_s[0]);
+	ratio = median_of(took_s[0], TURNS) / median_of(took_s[1], TURNS);
+	printf("  with losses %.2f of the rate without\n", ratio);
+	CHECK(ratio >= 0.5, "%.2f", ratio);
 }
 
 TEST(a_lost_segment_comes_from_its_provider_where_nothing_is_cached)

@@ -140,6 +140,8 @@ uint64_t counter(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);
 /* Memory of the machine that is not free. */
 long memory_used_kib(void);
+/* Of an odd number of values, which are sorted by it. */
+double median_of(double *values, size_t count);
 
 enum { INTEREST = 5, DATA = 6, LP_PACKET = 100 };
 
