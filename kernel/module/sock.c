@@ -88,7 +88,8 @@ int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 	}
 	for (turn = 0; err == -EADDRINUSE && is_left && turn < SWEEPS_MAX; turn++) {
 		flush_delayed_work(&nn->work);
-		is_left = READ_ONCE(nn->due_ns) <= ktime_get_ns();
+		/* It says when it is due as it ends, and may have begun again. */
+		is_left = work_busy(&nn->work.work) & WORK_BUSY_RUNNING || READ_ONCE(nn->due_ns) <= ktime_get_ns();
 		err = nnet_ask_with_room(nn, NN_BINDINGS, &call);
 	}
 	return err < 0 ? err : 0;
