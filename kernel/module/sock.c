@@ -71,6 +71,9 @@ static bool is_localhost(const u8 *name, u32 len)
 /* Turns in which what closed sockets have left is swept, of 128 bindings each, before a prefix is in use. */
 #define SWEEPS_MAX 64
 
+/* Longer than from one of the turns to the next, TABLES_TURN_NS of crates/forwarder. */
+#define SWEEP_TURN_NS (20 * NSEC_PER_MSEC)
+
 int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 {
 	struct nn_call call = { .op = NN_BIND, .name = name, .name_len = len };
@@ -89,7 +92,8 @@ int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 	for (turn = 0; err == -EADDRINUSE && is_left && turn < SWEEPS_MAX; turn++) {
 		flush_delayed_work(&nn->work);
 		/* It says when it is due as it ends, and may have begun again. */
-		is_left = work_busy(&nn->work.work) & WORK_BUSY_RUNNING || READ_ONCE(nn->due_ns) <= ktime_get_ns();
+		is_left = work_busy(&nn->work.work) & WORK_BUSY_RUNNING ||
+			  READ_ONCE(nn->due_ns) <= ktime_get_ns() + SWEEP_TURN_NS;
 		err = nnet_ask_with_room(nn, NN_BINDINGS, &call);
 	}
 	return err < 0 ? err : 0;
