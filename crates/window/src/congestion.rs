@@ -2,8 +2,8 @@
 //! something says congestion (RFC 5681).
 //!
 //! What says so is told apart as by the consumers in user space (docs/experiments/congestion.md). A
-//! router's mark always counts. A queue that stands for a whole round trip counts as a mark, so that
-//! a path without losses is not filled without end. A loss counts as far as a queue explains it:
+//! router's mark always counts. A queue that stands for a whole round trip counts as a mark, so
+//! that a path without losses is not filled without end. A loss counts as far as a queue explains it:
 //! without one, and without more losses than a bad link has, it leaves the window as it is. A whole
 //! timer in which nothing comes leaves one segment.
 
@@ -19,7 +19,7 @@ const LOSS_MAX_PERCENT: u32 = 15;
 const EMPTY_NS: u64 = 2_000_000;
 
 /// If no Data came without waiting for so long, the least round trip is looked for. Less than the
-/// time for which one is remembered: who comes while a queue stands takes it for a part of the path.
+/// time for which one is remembered: who comes while a queue stands takes it for the path's.
 const LOOK_EVERY_NS: u64 = 5_000_000_000;
 
 /// For how long the window is half of itself then, or two round trips.
@@ -110,8 +110,8 @@ impl Window {
         if self.looks_until_ns.is_some() {
             return;
         }
-        // After a look, or where the first missing segment held others up, the rest of the window comes
-        // back by a segment each Data: a burst would make a queue (RFC 9002, 7.7).
+        // After a look, or where the first missing segment held others up, the rest of the window
+        // comes back by a segment each Data: a burst would make a queue (RFC 9002, 7.7).
         let burst_max = outstanding.saturating_add(Self::INITIAL).saturating_mul(ONE);
         self.allowed = (self.allowed + ONE).min(burst_max).min(self.max);
         if path.is_queue(path.recent_ns()) {

@@ -20,8 +20,8 @@ pub const NACKS_MAX: u8 = 3;
 /// further one twice as late.
 pub const SUPPRESSION_NS: u64 = 12_000_000;
 
-/// Segments asked for later that come sooner make one lost (RFC 9002, 6.1.1). Where a path shows that
-/// it reorders, twice as many do each time, or its being late as well (RFC 8985).
+/// Segments asked for later that come sooner make one lost (RFC 9002, 6.1.1). Where a path shows
+/// that it reorders, twice as many do each time, or its being late as well (RFC 8985).
 const REORDERED: u64 = 3;
 const PATIENCE_MAX: u32 = 4;
 
@@ -434,8 +434,8 @@ impl Transfer {
         late_ns + late_ns / 4 * u64::from(self.patience)
     }
 
-    /// Where no other segment can be asked for before the first that is missing, nothing will overtake
-    /// that one if it is lost: then it is enough that it is late (RFC 8985, 7). Answers when it is.
+    /// Where no other segment can be asked for before the first that is missing, nothing will
+    /// overtake that one if it is lost: then it is enough that it is late (RFC 8985, 7). Answers when it is.
     fn probe(&mut self, now_ns: u64) -> u64 {
         let is_at_end = self.last.is_some_and(|last| self.next > last);
         let first = self.first;

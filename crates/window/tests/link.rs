@@ -1,5 +1,5 @@
-//! Transfers through one modelled link: a queue that drops at its end, a bad cable that loses, a path
-//! that reorders, and beside a sender that goes by loss as TCP's Reno does (RFC 5681).
+//! Transfers through one modelled link: a queue that drops at its end, a bad cable that loses, a
+//! path that reorders, and beside a sender that goes by loss as TCP's Reno does (RFC 5681).
 
 use std::collections::BTreeMap;
 
@@ -224,8 +224,8 @@ fn one(link: Link) -> Outcome {
     run(link, vec![Flow::transfer()], 3)
 }
 
-/// Of 100 packets that fill the path 2 are lost in a round trip at 1 % each way, where a window that
-/// went by loss alone would be of 12.
+/// Of 100 packets that fill the path 2 are lost in a round trip at 1 % each way, where a window
+/// that went by loss alone would be of 12.
 #[test]
 fn losses_of_a_bad_link_leave_most_of_its_rate() {
     for (rtt_ms, lost, kept) in [
@@ -273,8 +273,8 @@ fn transfers_share_a_link_whoever_came_first() {
     }
 }
 
-/// A queue as long as the path, or twice: each a quarter at least. A shorter one drops what no queue
-/// explains, in a longer one who goes by delay gives way: one of the two is left with a tenth.
+/// A queue as long as the path, or twice: each a quarter at least. A shorter one drops what no
+/// queue explains, in a longer one who goes by delay gives way: one of the two is left with a tenth.
 #[test]
 fn beside_a_sender_that_goes_by_loss_neither_starves() {
     for (queue, least) in [(10, 8), (25, 8), (100, 25), (200, 25), (1000, 8)] {
