@@ -68,7 +68,7 @@ static bool is_localhost(const u8 *name, u32 len)
 	return len >= sizeof(component) - 1 && !memcmp(name, component, sizeof(component) - 1);
 }
 
-/* Turns in which what closed sockets have left is swept, of 128 bindings each, before a prefix is in use. */
+/* Turns, of 128 bindings each, in which what closed sockets have left is swept. */
 #define SWEEPS_MAX 64
 
 /* Longer than from one of the turns to the next, TABLES_TURN_NS of crates/forwarder. */

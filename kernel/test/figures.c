@@ -406,7 +406,8 @@ static void end_make(struct end *end, bool is_consumer, const char *prefix, vola
 	struct sockaddr_nnet address = address_of(prefix);
 	uint32_t octets = SEGMENT_OCTETS;
 
-	*end = (struct end){ .fd = socket_of(SOCK_SEQPACKET), .is_consumer = is_consumer, .is_over = is_over };
+	*end = (struct end){ .is_consumer = is_consumer, .is_over = is_over };
+	end->fd = socket_of(SOCK_SEQPACKET);
 	CHECK(!setsockopt(end->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)) &&
 	      !setsockopt(end->fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)) &&
 	      !setsockopt(end->fd, SOL_NNET, NNET_SEGMENT_OCTETS, &octets, sizeof(octets)), "options");

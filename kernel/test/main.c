@@ -6,7 +6,7 @@
 #include <time.h>
 #include "test.h"
 
-/* After so long a test hangs, s: a guest without KVM is slow, on a machine with other work ten times as slow. */
+/* After so long a test hangs, s: a guest without KVM is slow, beside other work ten times so. */
 #define SECONDS_MAX 400
 #define FIGURE_SECONDS_MAX 1800
 

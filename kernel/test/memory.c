@@ -648,8 +648,8 @@ TEST(every_allocation_of_every_call_may_fail)
 }
 
 /*
- * The forwarder itself. Where a large allocation fails in one way and succeeds in another it is there nevertheless, so
- * that each time is of a namespace of its own.
+ * The forwarder itself. Where a large allocation fails in one way and succeeds in another it is
+ * there nevertheless, so that each time is of a namespace of its own.
  */
 TEST(every_allocation_of_a_new_forwarder_may_fail)
 {

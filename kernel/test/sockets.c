@@ -44,7 +44,7 @@ TEST(a_prefix_that_overlaps_a_bound_one_is_refused_until_its_socket_is_closed)
 	CHECK(list_count(NNET_CMD_BINDING_GET) == 3, "three bindings");
 }
 
-/* What a socket leaves in tables is swept in turns, of which who binds it anew is to notice nothing. */
+/* What a socket leaves in tables is swept in turns, which who binds anew is not to notice. */
 TEST(a_prefix_is_free_as_soon_as_its_socket_is_closed)
 {
 	net_new();

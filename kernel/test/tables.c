@@ -618,7 +618,7 @@ TEST(tcp_and_named_data_share_a_device_and_neither_starves)
 	packet_send(producer, &data);
 	packet_receive(consumer);
 	CHECK(!pipe(ends), "a pipe");
-	/* In turns, of whose rates the middle ones count: the machine that runs the guest may stop it for a while. */
+	/* In turns, of whose rates the middle ones count: the guest may be stopped for a while. */
 	for (int i = 0; i < TURNS; i++) {
 		alone[0][i] = tcp_rate();
 		alone[1][i] = ndn_rate(consumer);

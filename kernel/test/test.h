@@ -89,6 +89,8 @@ void netlink_forget(void);
 extern void (*around_request)(bool is_begin);
 /* How many messages a listing has, and octets of the first name in it. */
 int list_count(enum nnet_cmd command);
+/* Whether it is empty soon: what a face leaves in tables is swept in turns. */
+bool list_empties(enum nnet_cmd command);
 /* A face towards the other namespace, and a route by it. */
 uint64_t route_to(const uint8_t *address, const char *prefix);
 

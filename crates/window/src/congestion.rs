@@ -3,9 +3,9 @@
 //!
 //! What says so is told apart as by the consumers in user space (docs/experiments/congestion.md). A
 //! router's mark always counts. A queue that stands for a whole round trip counts as a mark, so
-//! that a path without losses is not filled without end. A loss counts as far as a queue explains it:
-//! without one, and without more losses than a bad link has, it leaves the window as it is. A whole
-//! timer in which nothing comes leaves one segment.
+//! that a path without losses is not filled without end. A loss counts as far as a queue explains
+//! it: without one, and without more losses than a bad link has, it leaves the window as it is. A
+//! whole timer in which nothing comes leaves one segment.
 
 use crate::path::Path;
 

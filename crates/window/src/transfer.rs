@@ -435,7 +435,8 @@ impl Transfer {
     }
 
     /// Where no other segment can be asked for before the first that is missing, nothing will
-    /// overtake that one if it is lost: then it is enough that it is late (RFC 8985, 7). Answers when it is.
+    /// overtake that one if it is lost: then it is enough that it is late (RFC 8985, 7).
+    /// Answers when it is.
     fn probe(&mut self, now_ns: u64) -> u64 {
         let is_at_end = self.last.is_some_and(|last| self.next > last);
         let first = self.first;

@@ -274,7 +274,8 @@ fn transfers_share_a_link_whoever_came_first() {
 }
 
 /// A queue as long as the path, or twice: each a quarter at least. A shorter one drops what no
-/// queue explains, in a longer one who goes by delay gives way: one of the two is left with a tenth.
+/// queue explains, in a longer one who goes by delay gives way: one of the two is left with a
+/// tenth.
 #[test]
 fn beside_a_sender_that_goes_by_loss_neither_starves() {
     for (queue, least) in [(10, 8), (25, 8), (100, 25), (200, 25), (1000, 8)] {
