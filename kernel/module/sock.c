@@ -70,9 +70,18 @@ static bool is_localhost(const u8 *name, u32 len)
 	return len >= sizeof(component) - 1 && !memcmp(name, component, sizeof(component) - 1);
 }
 
+/* Turns, of 128 bindings each, in which what closed sockets have left is swept. */
+#define SWEEPS_MAX 64
+
+/* Longer than from one of the turns to the next, TABLES_TURN_NS of crates/forwarder. */
+#define SWEEP_TURN_NS (20 * NSEC_PER_MSEC)
+
 int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 {
 	struct nn_call call = { .op = NN_BIND, .name = name, .name_len = len };
+	struct nnet *nn = nnet_of(sock_net(sk));
+	bool is_left = true;
+	int turn;
 	s64 err;
 
 	if (is_localhost(name, len) && !ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
@@ -80,7 +89,14 @@ int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 	err = nnet_sock_need_face(sk);
 	if (!err) {
 		call.face = nnet_sk(sk)->face->id;
-		err = nnet_ask_with_room(nnet_of(sock_net(sk)), NN_BINDINGS, &call);
+		err = nnet_ask_with_room(nn, NN_BINDINGS, &call);
+	}
+	for (turn = 0; err == -EADDRINUSE && is_left && turn < SWEEPS_MAX; turn++) {
+		flush_delayed_work(&nn->work);
+		/* It says when it is due as it ends, and may have begun again. */
+		is_left = work_busy(&nn->work.work) & WORK_BUSY_RUNNING ||
+			  READ_ONCE(nn->due_ns) <= ktime_get_ns() + SWEEP_TURN_NS;
+		err = nnet_ask_with_room(nn, NN_BINDINGS, &call);
 	}
 	return err < 0 ? err : 0;
 }

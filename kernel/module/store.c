@@ -109,7 +109,7 @@ static bool tell(struct nnet *nn, const struct nnet_store *store, struct sk_buff
 
 u32 nk_store_read(struct nnet *nn, const struct nn_asked *asked)
 {
-	struct nnet_store *store = rcu_dereference(nn->store);
+	struct nnet_store *store = rcu_dereference_bh(nn->store);
 	u32 flags = (asked->can_be_prefix ? NNET_STORE_CAN_BE_PREFIX : 0) |
 		    (asked->must_be_fresh ? NNET_STORE_MUST_BE_FRESH : 0);
 	struct sk_buff *msg;
@@ -138,7 +138,7 @@ u32 nk_store_read(struct nnet *nn, const struct nn_asked *asked)
 
 u32 nk_store_write(struct nnet *nn, const u8 *data, u32 len, u64 fresh_ms)
 {
-	struct nnet_store *store = rcu_dereference(nn->store);
+	struct nnet_store *store = rcu_dereference_bh(nn->store);
 	struct sk_buff *msg;
 	void *header;
 

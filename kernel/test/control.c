@@ -256,6 +256,13 @@ int list_count(enum nnet_cmd command)
 	}
 }
 
+bool list_empties(enum nnet_cmd command)
+{
+	for (int i = 0; i < 500 && list_count(command); i++)
+		usleep(10000);
+	return list_count(command) == 0;
+}
+
 uint64_t route_to(const uint8_t *address, const char *prefix)
 {
 	long face = face_add("link", address);

@@ -47,6 +47,9 @@ static bool bed_new(struct bed *bed)
 	return true;
 }
 
+/* Longest time until frames that were sent are processed, of 10 ms. */
+#define PATIENCE 1000
+
 /* How many frames each processor has processed, of which each is of one of so many names. */
 struct spread {
 	uint64_t by[2], arrived;
@@ -54,7 +57,8 @@ struct spread {
 
 static struct spread throw_names(const struct bed *bed, int names)
 {
-	struct spread spread = { .by = { counter("processors", "0"), counter("processors", "1") } };
+	struct spread spread, before = { .by = { counter("processors", "0"), counter("processors", "1") } };
+	uint64_t full = counter("stats", "dispatcher_full");
 	uint8_t packet[NNET_PACKET_MAX];
 
 	for (int i = 0; i < FRAMES; i++) {
@@ -65,9 +69,14 @@ static struct spread throw_names(const struct bed *bed, int names)
 		interest = interest_with(name, -1, false, 1);
 		station_send(bed->station, address_b, address_a, interest.at, interest.len);
 	}
-	usleep(300000);
-	for (int i = 0; i < 2; i++)
-		spread.by[i] = counter("processors", i ? "1" : "0") - spread.by[i];
+	/* Until each has been processed, or has found no room. */
+	for (int i = 0; i < PATIENCE; i++) {
+		spread = (struct spread){ .by = { counter("processors", "0") - before.by[0], counter("processors", "1") - before.by[1] } };
+		if (spread.by[0] + spread.by[1] + counter("stats", "dispatcher_full") - full >= FRAMES)
+			break;
+		usleep(10000);
+	}
+	usleep(50000);	/* what should not come has had its time, what goes to a socket is there */
 	while (recv(bed->producer, packet, sizeof(packet), MSG_DONTWAIT) > 0)
 		spread.arrived++;
 	return spread;

@@ -207,7 +207,7 @@ TEST(a_device_is_renamed_moved_and_removed_under_load)
 		usleep(10000);
 		if (i % 2) {
 			link_move("link", third);
-			CHECK(list_count(NNET_CMD_ROUTE_GET) == 0, "what has gone has no face");
+			CHECK(list_empties(NNET_CMD_ROUTE_GET), "what has gone has no face");
 			net_enter(third);
 			link_move("link", nets.a);
 			net_enter(nets.a);

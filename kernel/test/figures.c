@@ -3,10 +3,12 @@
  * Figures, not tests: they print and judge nothing. `data` says how many Data are cached (10000),
  * `rounds` how often each of two is measured, in turns (5), `seconds` how long one rate takes (2).
  */
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include "test.h"
@@ -21,18 +23,12 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double one = *(const double *)a, other = *(const double *)b;
-
-	return (one > other) - (one < other);
-}
-
 /* The median, least and most of what was measured. */
 static void tell(const char *what, const char *unit, double *values, size_t count)
 {
-	qsort(values, count, sizeof(*values), compare);
-	printf("figure %s: %.1f (%.1f-%.1f) %s\n", what, values[count / 2], values[0], values[count - 1], unit);
+	double median = median_of(values, count);
+
+	printf("figure %s: %.1f (%.1f-%.1f) %s\n", what, median, values[0], values[count - 1], unit);
 }
 
 /* ---- packets of one form, of which the digits are written anew ---- */
@@ -376,4 +372,122 @@ FIGURE(exchanges_over_a_veth_pair)
 	tell("exchanges over veth", "/s", rates, rounds);
 	kill(producer, SIGKILL);
 	waitpid(producer, NULL, 0);
+}
+
+/* ---- IS-49: consumers and providers of objects, with a link between them ---- */
+
+enum { CONSUMERS = 15, RUNS = 30, SEGMENT_OCTETS = 8000 };
+
+struct end {
+	int fd;
+	bool is_consumer;
+	volatile bool *is_over;
+	uint64_t octets;
+	pthread_t thread;
+};
+
+static void *end_works(void *given)
+{
+	struct end *end = given;
+	uint8_t octets[NNET_PACKET_MAX] = { 0 };
+
+	while (!*end->is_over) {
+		ssize_t done = end->is_consumer ? recv(end->fd, octets, sizeof(octets), 0) : send(end->fd, octets, SEGMENT_OCTETS, 0);
+
+		CHECK(done > 0 || errno == EAGAIN, "it goes on");
+		end->octets += done > 0 ? done : 0;
+	}
+	return NULL;
+}
+
+static void end_make(struct end *end, bool is_consumer, const char *prefix, volatile bool *is_over)
+{
+	const struct timeval soon = { .tv_usec = 50000 };
+	struct sockaddr_nnet address = address_of(prefix);
+	uint32_t octets = SEGMENT_OCTETS;
+
+	*end = (struct end){ .is_consumer = is_consumer, .is_over = is_over };
+	end->fd = socket_of(SOCK_SEQPACKET);
+	CHECK(!setsockopt(end->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)) &&
+	      !setsockopt(end->fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)) &&
+	      !setsockopt(end->fd, SOL_NNET, NNET_SEGMENT_OCTETS, &octets, sizeof(octets)), "options");
+	if (is_consumer)
+		CHECK(!connect(end->fd, (void *)&address, sizeof(address)), "%s is opened", prefix);
+	else
+		CHECK(!socket_bind(end->fd, prefix), "%s is offered", prefix);
+	CHECK(!pthread_create(&end->thread, NULL, end_works, end), "a thread");
+}
+
+/* Ticks in which the processors worked, and all. */
+static void processors_read(uint64_t *worked, uint64_t *all)
+{
+	unsigned long long user, nice, system, idle, wait, irq, softirq;
+	FILE *file = fopen("/proc/stat", "r");
+
+	CHECK(file && fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait, &irq, &softirq) == 7,
+	      "/proc/stat");
+	fclose(file);
+	*worked = user + nice + system + irq + softirq;
+	*all = *worked + idle + wait;
+}
+
+/* The mean, and the 95 % confidence interval of it by Student's t for RUNS. */
+static void tell_mean(const char *what, const char *unit, const double *values)
+{
+	const double t = 2.045;
+	double mean = 0, squares = 0, root = 1;
+
+	for (int i = 0; i < RUNS; i++)
+		mean += values[i] / RUNS;
+	for (int i = 0; i < RUNS; i++)
+		squares += (values[i] - mean) * (values[i] - mean);
+	squares /= (RUNS - 1) * RUNS;
+	for (int i = 0; i < 60; i++)
+		root = (root + squares / root) / 2;
+	printf("figure %s: %.2f +- %.2f %s\n", what, mean, t * root, unit);
+}
+
+FIGURE(fifteen_consumers_of_objects)
+{
+	double mebibytes[RUNS], percent[RUNS], mbit[RUNS], seconds = number_given("seconds", 2);
+	static struct end ends[2 * CONSUMERS];
+	struct nets nets = nets_joined();
+
+	net_enter(nets.b);
+	CHECK(face_add("link", address_a) > 0, "a face towards a");
+	CHECK(!route_add("/many", NNET_FACE_LOCAL) && !cs_set(0), "a route to bound sockets");
+	net_enter(nets.a);
+	route_to(address_b, "/many");
+	CHECK(!cs_set(0), "no content store, as the paper's");
+	for (int run = 0; run < RUNS; run++) {
+		volatile bool is_over = false;
+		uint64_t worked[2], all[2], octets = 0, begin_ns;
+		long before_kib;
+
+		sleep(1);	/* until what the run before it had is given back */
+		before_kib = memory_used_kib();
+		processors_read(&worked[0], &all[0]);
+		begin_ns = now_ns();
+		for (int i = 0; i < 2 * CONSUMERS; i++) {
+			char prefix[32];
+
+			snprintf(prefix, sizeof(prefix), "/many/%d/%d", run, i % CONSUMERS);
+			net_enter(i < CONSUMERS ? nets.b : nets.a);
+			end_make(&ends[i], i >= CONSUMERS, prefix, &is_over);
+		}
+		usleep(seconds * 1e6);
+		mebibytes[run] = (memory_used_kib() - before_kib) / 1024.0;
+		processors_read(&worked[1], &all[1]);
+		is_over = true;
+		for (int i = 0; i < 2 * CONSUMERS; i++) {
+			CHECK(!pthread_join(ends[i].thread, NULL), "it ends");
+			close(ends[i].fd);
+			octets += ends[i].is_consumer ? ends[i].octets : 0;
+		}
+		mbit[run] = octets * 8000.0 / (now_ns() - begin_ns);
+		percent[run] = 100.0 * (worked[1] - worked[0]) / (all[1] - all[0]);
+	}
+	tell_mean("memory of 15 consumers and their providers", "MiB", mebibytes);
+	tell_mean("processors", "% of two", percent);
+	tell_mean("goodput", "Mbit/s", mbit);
 }

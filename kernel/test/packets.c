@@ -238,6 +238,34 @@ uint64_t counter(const char *file, const char *name)
 	return 0;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double one = *(const double *)a, other = *(const double *)b;
+
+	return (one > other) - (one < other);
+}
+
+double median_of(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+	return values[count / 2];
+}
+
+long memory_used_kib(void)
+{
+	char line[128];
+	long total = 0, free = 0;
+	FILE *file = fopen("/proc/meminfo", "r");
+
+	CHECK(file != NULL, "/proc/meminfo");
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %ld", &total);
+		sscanf(line, "MemFree: %ld", &free);
+	}
+	fclose(file);
+	return total - free;
+}
+
 void counters_tell(void)
 {
 	static const char *const files[] = { "stats", "drops", "cs", "faces" };

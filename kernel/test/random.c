@@ -594,5 +594,5 @@ TEST(a_socket_outlives_the_process_that_made_it)
 	got = packet_receive(fd);
 	CHECK(is_same(&got, &interest), "its parent has the binding");
 	close(fd);
-	CHECK(list_count(NNET_CMD_BINDING_GET) == 0, "until it closes it");
+	CHECK(list_empties(NNET_CMD_BINDING_GET), "until it closes it");
 }

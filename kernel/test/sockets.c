@@ -44,6 +44,26 @@ TEST(a_prefix_that_overlaps_a_bound_one_is_refused_until_its_socket_is_closed)
 	CHECK(list_count(NNET_CMD_BINDING_GET) == 3, "three bindings");
 }
 
+/* What a socket leaves in tables is swept in turns, which who binds anew is not to notice. */
+TEST(a_prefix_is_free_as_soon_as_its_socket_is_closed)
+{
+	net_new();
+	CHECK(!route_add("/", NNET_FACE_LOCAL), "a route");
+	for (int i = 0; i < 200; i++) {
+		int fd = socket_new();
+
+		/* More than one turn sweeps. */
+		for (int n = 0; i % 20 == 0 && n < 300; n++) {
+			char prefix[32];
+
+			snprintf(prefix, sizeof(prefix), "/many/%d", n);
+			CHECK(!socket_bind(fd, prefix), "%s, time %d", prefix, i);
+		}
+		CHECK(!socket_bind(fd, "/again"), "time %d", i);
+		close(fd);
+	}
+}
+
 TEST(a_prefix_that_its_socket_unbinds_is_free_and_the_others_stay)
 {
 	struct octets name = name_of("/one");

@@ -557,7 +557,7 @@ static pid_t sink_start(void)
 	}
 }
 
-#define RATE_SECONDS 2
+#define RATE_SECONDS 1
 
 /* Octets in each second, by one TCP connection. */
 static double tcp_rate(void)
@@ -596,7 +596,8 @@ TEST(tcp_and_named_data_share_a_device_and_neither_starves)
 {
 	struct nets nets = nets_joined();
 	struct octets packet = interest_for("/tcp/beside"), data = data_fresh_for("/tcp/beside", 1000, 60000);
-	double alone[2], together[2] = { 0 };
+	enum { TURNS = 5 };
+	double alone[2][TURNS], beside[2][TURNS], one[2], both[2];
 	int consumer, producer, ends[2];
 	pid_t sink, other;
 
@@ -616,24 +617,29 @@ TEST(tcp_and_named_data_share_a_device_and_neither_starves)
 	packet_receive(producer);
 	packet_send(producer, &data);
 	packet_receive(consumer);
-	alone[0] = tcp_rate();
-	alone[1] = ndn_rate(consumer);
 	CHECK(!pipe(ends), "a pipe");
-	/* The machine that runs the guest may have stopped it for a while. */
-	for (int i = 0; i < 3 && (together[0] < 0.3 * alone[0] || together[1] < 0.3 * alone[1]); i++) {
+	/* In turns, of whose rates the middle ones count: the guest may be stopped for a while. */
+	for (int i = 0; i < TURNS; i++) {
+		alone[0][i] = tcp_rate();
+		alone[1][i] = ndn_rate(consumer);
 		other = fork();
 		if (!other) {
-			together[0] = tcp_rate();
-			_exit(write(ends[1], together, sizeof(together[0])) != sizeof(together[0]));
+			double rate = tcp_rate();
+
+			_exit(write(ends[1], &rate, sizeof(rate)) != sizeof(rate));
 		}
-		together[1] = ndn_rate(consumer);
-		CHECK(read(ends[0], together, sizeof(together[0])) == sizeof(together[0]), "TCP's rate");
+		beside[1][i] = ndn_rate(consumer);
+		CHECK(read(ends[0], &beside[0][i], sizeof(double)) == sizeof(double), "TCP's rate");
 		waitpid(other, NULL, 0);
 	}
 	kill(sink, SIGKILL);
 	waitpid(sink, NULL, 0);
-	printf("  TCP %.1f MB/s alone, %.1f beside; named data %.0f exchanges/s alone, %.0f beside\n", alone[0] / 1e6,
-	       together[0] / 1e6, alone[1], together[1]);
-	CHECK(together[0] >= 0.3 * alone[0], "TCP");
-	CHECK(together[1] >= 0.3 * alone[1], "named data");
+	for (int i = 0; i < 2; i++) {
+		one[i] = median_of(alone[i], TURNS);
+		both[i] = median_of(beside[i], TURNS);
+	}
+	printf("  TCP %.1f MB/s alone, %.1f beside; named data %.0f exchanges/s alone, %.0f beside\n", one[0] / 1e6,
+	       both[0] / 1e6, one[1], both[1]);
+	CHECK(both[0] >= 0.3 * one[0], "TCP");
+	CHECK(both[1] >= 0.3 * one[1], "named data");
 }

@@ -89,6 +89,8 @@ void netlink_forget(void);
 extern void (*around_request)(bool is_begin);
 /* How many messages a listing has, and octets of the first name in it. */
 int list_count(enum nnet_cmd command);
+/* Whether it is empty soon: what a face leaves in tables is swept in turns. */
+bool list_empties(enum nnet_cmd command);
 /* A face towards the other namespace, and a route by it. */
 uint64_t route_to(const uint8_t *address, const char *prefix);
 
@@ -138,6 +140,10 @@ void forwarder_serves(const char *prefix);
 /* A number in a file of /proc/net/nnet. */
 uint64_t counter(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);
+/* Memory of the machine that is not free. */
+long memory_used_kib(void);
+/* Of an odd number of values, which are sorted by it. */
+double median_of(double *values, size_t count);
 
 enum { INTEREST = 5, DATA = 6, LP_PACKET = 100 };
 

@@ -43,7 +43,9 @@ pub use counters::{LinkDrop, LinkDrops};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch, Payload};
 pub use path::PATH_OCTETS_BASE;
-pub use reassembly::{REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
+pub use reassembly::{
+    REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal, ReassemblyTotalRef,
+};
 pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
 pub use sender::{ANNOUNCEMENT_OCTETS_MAX, LinkSender};

@@ -11,6 +11,7 @@
 use alloc::collections::TryReserveError;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
 
@@ -63,12 +64,50 @@ pub struct ReassemblyTotal {
 impl ReassemblyTotal {
     /// A limit of `octets_max` octets of memory.
     pub fn new(octets_max: usize) -> Arc<Self> {
-        Arc::new(ReassemblyTotal { octets_max, octets: AtomicUsize::new(0) })
+        Arc::new(Self::unshared(octets_max))
+    }
+
+    /// The same for a home that keeps it itself, for longer than all that it counts.
+    pub fn unshared(octets_max: usize) -> Self {
+        ReassemblyTotal { octets_max, octets: AtomicUsize::new(0) }
     }
 
     /// Octets in use now.
     pub fn octets(&self) -> usize {
         self.octets.load(Ordering::Relaxed)
+    }
+}
+
+/// A total as link services have it: counted, or where its home keeps it for longer than them. An
+/// `Arc` cannot be made without the risk of a panic when there is no memory.
+#[derive(Clone, Debug)]
+pub enum ReassemblyTotalRef {
+    /// It goes with the last that has it.
+    Counted(Arc<ReassemblyTotal>),
+    /// It stays.
+    Kept(&'static ReassemblyTotal),
+}
+
+impl From<Arc<ReassemblyTotal>> for ReassemblyTotalRef {
+    fn from(total: Arc<ReassemblyTotal>) -> Self {
+        ReassemblyTotalRef::Counted(total)
+    }
+}
+
+impl From<&'static ReassemblyTotal> for ReassemblyTotalRef {
+    fn from(total: &'static ReassemblyTotal) -> Self {
+        ReassemblyTotalRef::Kept(total)
+    }
+}
+
+impl Deref for ReassemblyTotalRef {
+    type Target = ReassemblyTotal;
+
+    fn deref(&self) -> &ReassemblyTotal {
+        match self {
+            ReassemblyTotalRef::Counted(total) => total,
+            ReassemblyTotalRef::Kept(total) => total,
+        }
     }
 }
 
@@ -80,14 +119,18 @@ impl ReassemblyTotal {
 /// next fragment. So something is always left, and nobody reaches into the faces of another.
 #[derive(Debug)]
 pub struct ReassemblyShare {
-    total: Arc<ReassemblyTotal>,
+    total: ReassemblyTotalRef,
     octets: AtomicUsize,
 }
 
 impl ReassemblyShare {
     /// The share of another holder.
-    pub fn new(total: Arc<ReassemblyTotal>) -> Arc<Self> {
-        Arc::new(ReassemblyShare { total, octets: AtomicUsize::new(0) })
+    pub fn new(total: impl Into<ReassemblyTotalRef>) -> Arc<Self> {
+        Arc::new(Self::of(total))
+    }
+
+    fn of(total: impl Into<ReassemblyTotalRef>) -> Self {
+        ReassemblyShare { total: total.into(), octets: AtomicUsize::new(0) }
     }
 
     /// Octets in use now.
@@ -111,6 +154,30 @@ impl ReassemblyShare {
     }
 }
 
+/// The share that a face takes part in: its own, which takes no memory, or one of several.
+#[derive(Debug)]
+pub(crate) enum Share {
+    Own(ReassemblyShare),
+    Several(Arc<ReassemblyShare>),
+}
+
+impl Share {
+    pub(crate) fn own(total: impl Into<ReassemblyTotalRef>) -> Self {
+        Share::Own(ReassemblyShare::of(total))
+    }
+}
+
+impl Deref for Share {
+    type Target = ReassemblyShare;
+
+    fn deref(&self) -> &ReassemblyShare {
+        match self {
+            Share::Own(share) => share,
+            Share::Several(share) => share,
+        }
+    }
+}
+
 /// A message is known by who sends it and by the Sequence of its first fragment.
 type Key<R> = (R, u64);
 
@@ -118,7 +185,7 @@ type Key<R> = (R, u64);
 #[derive(Debug)]
 pub(crate) struct Reassembler<R> {
     limits: ReassemblyLimits,
-    share: Arc<ReassemblyShare>,
+    share: Share,
     /// A message becomes the youngest when a fragment joins it.
     messages: Messages<Key<R>, Message>,
     octets: usize,
@@ -151,7 +218,7 @@ struct Message {
 }
 
 impl<R: Ord + Copy> Reassembler<R> {
-    pub(crate) fn new(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
+    pub(crate) fn new(limits: ReassemblyLimits, share: Share) -> Self {
         Reassembler { limits, share, messages: Messages::new(), octets: 0, spare: Vec::new() }
     }
 

@@ -29,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn new(limits: ReassemblyLimits) -> Self {
-        let reassembler = Reassembler::new(limits, ReassemblyShare::new(ReassemblyTotal::new(usize::MAX)));
+        let reassembler = Reassembler::new(limits, Share::own(ReassemblyTotal::new(usize::MAX)));
         Bench { reassembler, drops: LinkDrops::default(), now_ns: 0 }
     }
 
@@ -198,7 +198,7 @@ fn the_limit_over_all_faces_holds_and_is_given_back() {
 
 /// A face of a holder.
 fn of(share: &Arc<ReassemblyShare>) -> Reassembler<u8> {
-    Reassembler::new(ReassemblyLimits::default(), share.clone())
+    Reassembler::new(ReassemblyLimits::default(), Share::Several(share.clone()))
 }
 
 /// The first halves of so many packets of 8800 octets.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use namely_wire::{DecodeError, LpHeaders, LpView, PACKET_OCTETS_MAX, types};
 
 use crate::counters::{LinkDrop, LinkDrops};
-use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyShare, ReassemblyTotal, Whole};
+use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyShare, ReassemblyTotalRef, Share, Whole};
 use crate::service::{Carried, Delivered, LinkKind};
 
 /// What a receiver accepts on its link.
@@ -32,13 +32,13 @@ pub struct LinkReceiver<R = ()> {
 
 impl<R: Ord + Copy> LinkReceiver<R> {
     /// A receiver of a holder of its own.
-    pub fn new(limits: ReassemblyLimits, total: Arc<ReassemblyTotal>) -> Self {
-        Self::of(limits, ReassemblyShare::new(total))
+    pub fn new(limits: ReassemblyLimits, total: impl Into<ReassemblyTotalRef>) -> Self {
+        LinkReceiver { reassembler: Reassembler::new(limits, Share::own(total)), reassembled: 0 }
     }
 
     /// A receiver of a holder that may have others.
     pub fn of(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
-        LinkReceiver { reassembler: Reassembler::new(limits, share), reassembled: 0 }
+        LinkReceiver { reassembler: Reassembler::new(limits, Share::Several(share)), reassembled: 0 }
     }
 
     /// Packets received in fragments.

@@ -1,7 +1,6 @@
 //! Both halves of the link service of one face, for who sends and receives on one thread.
 
 use alloc::borrow::Cow;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -10,7 +9,7 @@ use namely_wire::{LpHeaders, LpView};
 use crate::codel::CodelConfig;
 use crate::counters::{LinkDrop, LinkDrops};
 use crate::frame::{Frame, Patch};
-use crate::reassembly::{ReassemblyLimits, ReassemblyTotal};
+use crate::reassembly::{ReassemblyLimits, ReassemblyTotalRef};
 use crate::receiver::{Accepts, LinkReceiver};
 use crate::sender::LinkSender;
 
@@ -158,7 +157,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     /// A link service. `first_sequence` should be random, so that a router that starts again is not
     /// taken for repeating itself.
     #[inline(never)]
-    pub fn new(config: LinkConfig, total: Arc<ReassemblyTotal>, first_sequence: u64) -> Self {
+    pub fn new(config: LinkConfig, total: impl Into<ReassemblyTotalRef>, first_sequence: u64) -> Self {
         LinkService {
             sender: LinkSender::new(config, first_sequence),
             receiver: LinkReceiver::new(config.reassembly, total),

@@ -3,7 +3,7 @@
 //! test.
 #![deny(unsafe_code)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use namely_link::{Carried, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal};
 use namely_wire::{LpHeaders, PitToken};
@@ -171,6 +171,18 @@ fn each_refused(least: u64, story: impl Fn(bool)) {
 }
 
 /// Fragments in order, backwards, and of two remotes by turns.
+/// A kernel makes one for each face, and refuses memory that it does not have.
+#[test]
+fn a_link_service_is_made_without_memory() {
+    static TOTAL: OnceLock<ReassemblyTotal> = OnceLock::new();
+    let total = TOTAL.get_or_init(|| ReassemblyTotal::unshared(1 << 20));
+    for kind in [LinkKind::Stream, LinkKind::Datagram { mtu: 1500 }] {
+        let (link, allocations) =
+            allocations(|| LinkService::<Packet, u8>::new(LinkConfig::new(kind), total, 0));
+        assert_eq!(allocations, 0, "{:?}", link.config());
+    }
+}
+
 #[test]
 fn a_refused_fragment_costs_its_packet_and_no_other() {
     const PACKETS: usize = 12;

@@ -2,9 +2,10 @@
 //! without floating point, that is a kernel (`IS-26`).
 //!
 //! [`Transfer`] is told what came (Data, Nacks, the time) and answers with the next [`Step`]: a
-//! segment to ask for, or a time until which there is nothing to do. The window grows and shrinks
-//! as TCP's does ([`Window`]), what is lost is known by what came later or by the
-//! timer of RFC 6298 ([`Rto`]). Contents stay with the home: this only knows their numbers.
+//! segment to ask for, or a time until which there is nothing to do. The window grows as TCP's does
+//! and shrinks by marks, by queues and by the losses of queues ([`Window`]); what is lost is known
+//! by what came later or by the timer of RFC 6298 ([`Rto`]). Contents stay with the home: this
+//! only knows their numbers.
 //!
 //! This crate never reads a clock, does I/O or uses floats, allocates when a transfer begins and at
 //! no other time, and cannot panic on anything that a network says.
@@ -14,6 +15,7 @@
 extern crate alloc;
 
 mod congestion;
+mod path;
 mod rto;
 mod transfer;
 

@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::congestion::Window;
+use crate::congestion::{Signal, Window};
+use crate::path::Path;
 use crate::rto::Rto;
 
 /// Segments between the first that is missing and the last that is asked for.
@@ -19,10 +20,13 @@ pub const NACKS_MAX: u8 = 3;
 /// further one twice as late.
 pub const SUPPRESSION_NS: u64 = 12_000_000;
 
-/// Segments asked for later that come sooner make one lost (RFC 9002, 6.1.1), until a path shows
-/// that it reorders more.
+/// Segments asked for later that come sooner make one lost (RFC 9002, 6.1.1). Where a path shows
+/// that it reorders, twice as many do each time, or its being late as well (RFC 8985).
 const REORDERED: u64 = 3;
-const REORDERED_MAX: u64 = 64;
+const PATIENCE_MAX: u32 = 4;
+
+/// A segment that was asked for so often has to wait for its timer, whatever it holds up.
+const PROBED_MAX: u8 = 4;
 
 /// Sendings that are remembered in their order.
 const SENDINGS: usize = 2 * SEGMENTS_MAX;
@@ -125,7 +129,7 @@ const FREE: Segment =
 #[derive(Debug)]
 pub struct Transfer {
     window: Window,
-    rto: Rto,
+    path: Path,
     segments: Box<[Segment]>,
     /// Which segment the n-th sending was of, in a ring.
     sendings: Box<[u64]>,
@@ -144,7 +148,11 @@ pub struct Transfer {
     unjudged: u64,
     /// Sendings before it belong to a round trip in which the window has shrunk already.
     shrunk_until: u64,
-    reordered: u64,
+    /// The first sending of the round trip under way, and of the next one.
+    round: u64,
+    round_next: u64,
+    /// How often what was taken for lost was late.
+    patience: u32,
     data_ns: u64,
     /// No timer ends, and nothing is asked for again, before it.
     wake_ns: u64,
@@ -156,7 +164,7 @@ impl Transfer {
     pub fn new() -> Option<Self> {
         Some(Transfer {
             window: Window::new(SEGMENTS_MAX as u32),
-            rto: Rto::default(),
+            path: Path::default(),
             segments: filled(SEGMENTS_MAX, FREE)?,
             sendings: filled(SENDINGS, 0)?,
             first: 0,
@@ -169,7 +177,9 @@ impl Transfer {
             order: 0,
             unjudged: 0,
             shrunk_until: 0,
-            reordered: REORDERED,
+            round: 0,
+            round_next: 0,
+            patience: 0,
             data_ns: 0,
             wake_ns: u64::MAX,
             fault: None,
@@ -203,6 +213,7 @@ impl Transfer {
         if self.last.is_some_and(|last| self.first > last) {
             return Step::Ended;
         }
+        let probe_ns = self.probe(now_ns);
         if self.asked < self.window.segments() {
             if let Some(segment) = self.due_again(now_ns) {
                 self.leave_again(segment);
@@ -219,7 +230,7 @@ impl Transfer {
                 return self.ask(segment, now_ns);
             }
         }
-        Step::Wait { until_ns: self.wake_ns }
+        Step::Wait { until_ns: self.wake_ns.min(probe_ns) }
     }
 
     /// A Data has come for `segment`, which names `last` as the last one, and `is_marked` with
@@ -229,6 +240,7 @@ impl Transfer {
             return Fate::NotAsked;
         }
         let known = *self.at(segment);
+        let is_limited = self.asked >= self.window.segments();
         match known.state {
             State::Asked => self.asked -= 1,
             State::Again => self.leave_again(segment),
@@ -237,7 +249,7 @@ impl Transfer {
         self.at(segment).state = State::Held;
         self.held += 1;
         self.data_ns = now_ns;
-        self.learn(&known, now_ns);
+        let rtt_ns = self.learn(&known, now_ns);
         if let Some(last) = last.filter(|last| *last >= segment) {
             self.end_at(last);
         }
@@ -247,10 +259,9 @@ impl Transfer {
             self.held -= 1;
             self.first += 1;
         }
+        self.window.grow(&self.path, rtt_ns, self.asked, is_limited && !is_marked, now_ns);
         if is_marked {
-            self.shrink(known.order);
-        } else {
-            self.window.grow();
+            self.congested(Signal::Mark, known.order, now_ns);
         }
         if known.state == State::Asked {
             self.judge_by_order(known.order, now_ns);
@@ -263,7 +274,7 @@ impl Transfer {
         if !self.is_open(segment) || self.at(segment).state != State::Asked {
             return;
         }
-        let wait_ns = self.rto.wait_ns(0);
+        let wait_ns = self.path.rto.wait_ns(0);
         let known = self.at(segment);
         known.nacks = known.nacks.saturating_add(1);
         let (nacks, order) = (known.nacks, known.order);
@@ -276,7 +287,7 @@ impl Transfer {
             self.fault = Some(if why == Refusal::NoRoute { Fault::NoRoute } else { Fault::Refused });
         }
         if why == Refusal::Congestion {
-            self.shrink(order);
+            self.congested(Signal::Mark, order, now_ns);
         }
         self.ask_again(segment, now_ns.saturating_add(later_ns.min(Rto::MAX_NS)));
     }
@@ -299,7 +310,7 @@ impl Transfer {
         self.order += 1;
         self.sendings[order as usize % SENDINGS] = segment;
         let timeouts = self.at(segment).timeouts;
-        let wait_ns = self.rto.wait_ns(timeouts);
+        let wait_ns = self.path.rto.wait_ns(timeouts);
         let due_ns = now_ns.saturating_add(wait_ns);
         let known = self.at(segment);
         known.state = State::Asked;
@@ -342,15 +353,28 @@ impl Transfer {
         })
     }
 
-    /// What an answer tells of the path.
-    fn learn(&mut self, known: &Segment, now_ns: u64) {
+    /// What an answer tells of the path; its round trip, if that is known.
+    fn learn(&mut self, known: &Segment, now_ns: u64) -> Option<u64> {
         let since_ns = now_ns.saturating_sub(known.sent_ns);
+        self.path.has_come();
         if known.sendings == 1 && known.state == State::Asked {
-            self.rto.measured(since_ns);
-        } else if known.timeouts == 0 && (known.state == State::Again || since_ns < self.rto.least_ns() / 2) {
-            // It answers the sending before: what was taken for a loss was late.
-            self.reordered = (self.reordered * 2).min(REORDERED_MAX);
+            let is_new_round = known.order >= self.round_next;
+            self.path.measured(since_ns, is_new_round, now_ns);
+            if is_new_round {
+                let round = core::mem::replace(&mut self.round, self.round_next);
+                self.round_next = self.order;
+                if self.path.has_queue() {
+                    self.congested(Signal::Queue, round, now_ns);
+                }
+            }
+            return Some(since_ns);
         }
+        if known.timeouts == 0 && (known.state == State::Again || since_ns < self.path.least_ns() / 2) {
+            // It answers the sending before: what was taken for a loss was late.
+            self.patience = (self.patience + 1).min(PATIENCE_MAX);
+            self.path.was_late();
+        }
+        None
     }
 
     /// No segment beyond `last` is wanted.
@@ -369,30 +393,66 @@ impl Transfer {
         self.next = self.next.min(end.max(self.first));
     }
 
-    fn shrink(&mut self, order: u64) {
-        if order >= self.shrunk_until {
-            self.window.shrink();
+    /// Of all that the answers of one round trip say, one thing is heeded.
+    fn congested(&mut self, signal: Signal, order: u64, now_ns: u64) {
+        if order >= self.shrunk_until && self.window.congested(&self.path, signal, now_ns) {
             self.shrunk_until = self.order;
+            self.path.forget_loss();
         }
+    }
+
+    fn lost(&mut self, order: u64, now_ns: u64) {
+        self.path.was_lost();
+        self.congested(Signal::Loss, order, now_ns);
     }
 
     /// What was asked for well before something that has come is lost.
     fn judge_by_order(&mut self, order: u64, now_ns: u64) {
         self.unjudged = self.unjudged.max(self.order.saturating_sub(SENDINGS as u64));
-        while self.unjudged + self.reordered <= order {
+        let late_ns = self.late_ns();
+        while self.unjudged + REORDERED <= order {
             let judged = self.unjudged;
-            self.unjudged += 1;
             let segment = self.sendings[judged as usize % SENDINGS];
-            if !self.is_open(segment) {
-                continue;
-            }
+            let is_open = self.is_open(segment);
             let known = *self.at(segment);
-            if known.state == State::Asked && known.order == judged {
-                self.shrink(judged);
-                let pause_ns = SUPPRESSION_NS << u32::from(known.sendings.saturating_sub(1).min(4));
-                self.ask_again(segment, now_ns.max(known.sent_ns.saturating_add(pause_ns)));
+            if is_open && known.state == State::Asked && known.order == judged {
+                if judged + (REORDERED << self.patience) > order
+                    && now_ns < known.sent_ns.saturating_add(late_ns)
+                {
+                    break;
+                }
+                self.lost(judged, now_ns);
+                self.ask_again(segment, now_ns.max(known.sent_ns.saturating_add(pause_ns(&known))));
             }
+            self.unjudged += 1;
         }
+    }
+
+    /// After so long an answer is taken for lost, if others have come.
+    fn late_ns(&self) -> u64 {
+        let late_ns = self.path.rto.late_ns();
+        late_ns + late_ns / 4 * u64::from(self.patience)
+    }
+
+    /// Where no other segment can be asked for before the first that is missing, nothing will
+    /// overtake that one if it is lost: then it is enough that it is late (RFC 8985, 7).
+    /// Answers when it is.
+    fn probe(&mut self, now_ns: u64) -> u64 {
+        let is_at_end = self.last.is_some_and(|last| self.next > last);
+        let first = self.first;
+        let known = *self.at(first);
+        let is_held_up = is_at_end || self.next - first >= SEGMENTS_MAX as u64;
+        if !is_held_up || known.state != State::Asked || known.sendings >= PROBED_MAX || self.data_ns == 0 {
+            return u64::MAX;
+        }
+        let wait_ns = (self.late_ns() << u32::from(known.timeouts.min(8))).max(pause_ns(&known));
+        let late_ns = known.sent_ns.saturating_add(wait_ns);
+        if now_ns < late_ns {
+            return late_ns;
+        }
+        self.path.was_lost();
+        self.ask_again(first, now_ns);
+        u64::MAX
     }
 
     /// Whose timer has ended is to be asked for again; then, when the next one ends.
@@ -417,13 +477,18 @@ impl Transfer {
             self.fault = Some(Fault::TimedOut);
         }
         if self.data_ns > known.sent_ns {
-            self.shrink(known.order);
+            self.lost(known.order, now_ns);
         } else if known.order >= self.shrunk_until {
             self.window.collapse();
             self.shrunk_until = self.order;
         }
         self.ask_again(segment, now_ns);
     }
+}
+
+/// How long after its latest sending forwarders take a segment's next Interest for a repetition.
+fn pause_ns(known: &Segment) -> u64 {
+    SUPPRESSION_NS << u32::from(known.sendings.saturating_sub(1).min(4))
 }
 
 fn filled<T: Copy>(count: usize, with: T) -> Option<Box<[T]>> {

@@ -129,12 +129,8 @@ fn a_lost_segment_is_asked_for_again_when_three_later_ones_have_come() {
     }
     let before = transfer.window();
     transfer.data(3, None, false, now_ns);
-    assert!(transfer.window() < before, "a loss is congestion");
-    // The window has shrunk below what is outstanding: some of it has to come first.
+    assert!(transfer.window() >= before, "a loss without a queue is a bad link's");
     now_ns += SUPPRESSION_NS;
-    for segment in 4..14 {
-        transfer.data(segment, None, false, now_ns);
-    }
     assert!(is_again(transfer.next(now_ns, 256)));
     assert_eq!(transfer.data(0, None, false, now_ns + MS), Fate::Taken);
     assert!(transfer.first_missing() > 3);
@@ -212,20 +208,68 @@ fn marks_and_losses_shrink_the_window_once_a_round_trip() {
     for segment in 0..5 {
         transfer.data(segment, None, true, 10 * MS);
     }
-    assert_eq!(transfer.window(), 7, "seven tenths of ten, once");
+    // What is in the queue goes first; then it is 85 of 100, once.
+    assert_eq!(transfer.window(), 5);
+    while let Step::Ask { segment, .. } = transfer.next(10 * MS, 256) {
+        assert!(segment < 20);
+    }
+    for segment in 5..15 {
+        transfer.data(segment, None, false, 30 * MS);
+        while let Step::Ask { .. } = transfer.next(30 * MS, 256) {}
+    }
+    assert!((8..=9).contains(&transfer.window()), "{}", transfer.window());
     assert!(run(Path { marked: 1000, ..CLEAN }, 200, 256, 1).window_min >= Window::MIN);
 }
 
-/// What additive increase and a decrease by three tenths make of random losses is a window of 1.7 /
-/// sqrt(loss) segments; a timer for each loss would make it one of ten.
+/// Without a queue: a window that went by loss would be of 17, 8 and 5 segments (1.7 / sqrt(loss)),
+/// one with a timer for each loss would need 200 ms for each.
 #[test]
-fn losses_of_one_five_and_ten_percent_leave_the_window_that_additive_increase_gives() {
-    for (lost, segments_per_rtt) in [(10, 15), (50, 5), (100, 3)] {
+fn losses_of_one_five_and_ten_percent_leave_more_than_additive_increase_gives() {
+    for (lost, segments_per_rtt) in [(10, 80), (50, 40), (100, 20)] {
         let outcome = run(Path { lost, ..CLEAN }, 5000, 256, 7);
         assert_eq!(outcome.step, Step::Ended);
         let rtts = outcome.now_ns / CLEAN.delay_ns;
         assert!(rtts * segments_per_rtt < 5000, "{lost} of 1,000 lost: {rtts} round trips for 5,000");
     }
+}
+
+#[test]
+fn a_whole_timer_without_an_answer_leaves_one_segment() {
+    let mut transfer = Transfer::new().expect("memory");
+    while let Step::Ask { .. } = transfer.next(0, 256) {}
+    for segment in 0..5 {
+        transfer.data(segment, None, false, 10 * MS);
+    }
+    while let Step::Ask { .. } = transfer.next(10 * MS, 256) {}
+    assert!(transfer.window() > Window::INITIAL);
+    let Step::Wait { until_ns } = transfer.next(10 * MS, 256) else { panic!("all is asked for") };
+    assert_eq!(until_ns, 10 * MS + Rto::MIN_NS);
+    assert!(matches!(transfer.next(until_ns, 256), Step::Wait { .. }), "five are awaited still");
+    assert_eq!((transfer.window(), transfer.outstanding()), (1, 5));
+}
+
+/// Nothing overtakes the last segment, nor one that holds up as many as may be asked for ahead.
+#[test]
+fn a_lost_segment_that_nothing_overtakes_is_asked_for_before_its_timer() {
+    let mut transfer = Transfer::new().expect("memory");
+    while let Step::Ask { .. } = transfer.next(0, 256) {}
+    for segment in 0..9 {
+        transfer.data(segment, Some(9), false, 10 * MS);
+    }
+    let Step::Wait { until_ns } = transfer.next(10 * MS, 256) else { panic!("the last one is awaited") };
+    assert!(until_ns < 40 * MS, "{} ms", until_ns / MS);
+    assert!(matches!(transfer.next(until_ns, 256), Step::Ask { segment: 9, .. }));
+    let mut sendings = 2;
+    let mut now_ns = until_ns;
+    let step = loop {
+        match transfer.next(now_ns, 256) {
+            Step::Ask { .. } => sendings += 1,
+            Step::Wait { until_ns } => now_ns = until_ns,
+            step => break step,
+        }
+    };
+    assert_eq!(step, Step::Failed(Fault::TimedOut), "it is asked for in vain no more than others");
+    assert!(sendings <= 4 + TIMEOUTS_MAX, "{sendings}");
 }
 
 #[test]

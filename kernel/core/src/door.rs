@@ -194,7 +194,10 @@ unsafe fn make_or_free(call: &mut Call) -> Answer {
         op::MAKE_LINK => {
             // SAFETY: the instance is only shared.
             let instance = unsafe { call.instance.as_ref() }.ok_or(Refused::Io)?;
-            call.link = Box::into_raw(instance.make_link(call.value, call.now_ns)?);
+            // SAFETY: an instance lies where it is until it is freed, and all its links are freed
+            // before, for which nnet_net_exit waits; one that has stopped is never freed.
+            let total = unsafe { &*core::ptr::from_ref(&instance.reassembly) };
+            call.link = Box::into_raw(Instance::make_link(total, call.value, call.now_ns)?);
         }
         // SAFETY: each is what a `MAKE…` answered, nobody else is in a call with it, and it is not
         // used again.

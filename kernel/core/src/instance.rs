@@ -1,7 +1,6 @@
 //! The forwarder of one network namespace, and what its home asks of it beside packets.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 
 use namely_forwarder::{
     BindError, Bound, Config, CsChange, FaceError, FaceId, FaceProperties, FibError, Forwarder, StrategyError,
@@ -64,7 +63,7 @@ const _: () = assert!(Forwarder::<Skb, Lock>::PIT_ENTRY_OCTETS <= 280);
 /// A forwarder and what its links share.
 pub(crate) struct Instance {
     pub(crate) core: Box<Forwarder<Skb, Lock>>,
-    reassembly: Arc<ReassemblyTotal>,
+    pub(crate) reassembly: ReassemblyTotal,
     /// What the content store has memory for.
     cs_packets_max: usize,
 }
@@ -89,7 +88,7 @@ impl Instance {
         config.strategy_prefixes_max = limits.strategies as usize;
         let cs_packets_max = config.cs_packets_max;
         let core = make(config, seed)?;
-        let reassembly = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);
+        let reassembly = ReassemblyTotal::unshared(REASSEMBLY_OCTETS_MAX);
         Ok(Box::write(place_for()?, Instance { core, reassembly, cs_packets_max }))
     }
 
@@ -108,18 +107,22 @@ impl Instance {
 
     /// The link service of a face: with an MTU that of a device, with 0 that of a socket.
     #[inline(never)]
-    pub(crate) fn make_link(&self, mtu: u64, sequence: u64) -> Result<Box<Link>, Refused> {
+    pub(crate) fn make_link(
+        total: &'static ReassemblyTotal,
+        mtu: u64,
+        sequence: u64,
+    ) -> Result<Box<Link>, Refused> {
         let kind = match mtu as usize {
             0 => LinkKind::Stream,
             mtu if mtu >= MTU_OCTETS_MIN => LinkKind::Datagram { mtu },
             _ => return Err(Refused::Invalid),
         };
-        Ok(Box::write(place_for()?, self.new_link(kind, sequence)))
+        Ok(Box::write(place_for()?, Self::new_link(total, kind, sequence)))
     }
 
     #[inline(never)]
-    fn new_link(&self, kind: LinkKind, sequence: u64) -> Link {
-        Link::new(LinkService::new(LinkConfig::new(kind), self.reassembly.clone(), sequence))
+    fn new_link(total: &'static ReassemblyTotal, kind: LinkKind, sequence: u64) -> Link {
+        Link::new(LinkService::new(LinkConfig::new(kind), total, sequence))
     }
 
     pub(crate) fn face_register(&self, kind: u64) -> Answer {
