@@ -1,4 +1,4 @@
-//! The networks of N-DISE in virtual time (`VI-24` to `VI-29`), a twentieth of the paper's time of
+//! The networks of N-DISE in virtual time (`VI-24` to `VI-29`), a sixtieth of the paper's time of
 //! one seed, kept as a table, and routers that step together beside the exact model (`VI-09`).
 //! docs/experiments/n-dise.md has the whole runs.
 
@@ -16,8 +16,8 @@ use namely_vip::{Config, NeighbourConfig, Plane, Vip};
 
 const PAGE: &str = "docs/experiments/n-dise.md";
 
-/// A twentieth of the paper's time, which even a debug build simulates in a second or two.
-const SHORT_NS: u64 = 270 * SECOND;
+/// A sixtieth of the paper's time, which even a debug build simulates in a second or two.
+const SHORT_NS: u64 = 90 * SECOND;
 
 fn row(table: &mut Table, place: Place, arm: Arm, outcome: &Outcome) {
     let [one, other] = &outcome.got;
