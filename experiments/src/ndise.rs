@@ -4,14 +4,14 @@
 //! Runs of different seeds go on at once; what each comes to follows from its seed alone.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_sim::SECOND;
-use namely_sim::ndise::{self, Arm, Outcome, Place};
+use namely_sim::ndise::{self, Arm, Got, Outcome, Place};
 use namely_sim::table::Table;
 use serde_json::json;
 
@@ -62,6 +62,9 @@ pub struct Ndise {
     /// A line of JSON for each run instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Tables and plot of the lines that --json printed before, instead of runs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "minutes", "threads", "json"])]
+    pub from: Option<PathBuf>,
     /// An SVG file to write
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
@@ -73,15 +76,22 @@ type Run = (ndise::Ndise, Outcome);
 /// Runs `ndise`.
 ///
 /// # Errors
-/// What could not be written.
+/// What could not be read or written.
 pub fn run(options: &Ndise) -> Result<(), Error> {
     let mut places: Vec<Place> = options.experiment.iter().map(|one| one.place()).collect();
     if places.is_empty() {
         places.extend(Place::ALL);
     }
+    let known = options.from.as_deref().map(read).transpose()?;
     let mut bars = Vec::new();
     for place in places {
-        let runs = runs(place, options);
+        let runs = match &known {
+            Some(known) => known.iter().filter(|(run, _)| run.place == place).cloned().collect(),
+            None => runs(place, options),
+        };
+        if runs.is_empty() {
+            continue;
+        }
         if options.json {
             runs.iter().try_for_each(|run| print(&format!("{}\n", line(run))))?;
         } else {
@@ -172,6 +182,41 @@ fn line((run, outcome): &Run) -> serde_json::Value {
         "measured_s": run.counted_ns / SECOND, "consumers": got.collect::<Vec<_>>(),
         "hit_ratio": outcome.hits, "held": outcome.held, "exchange_octets": outcome.exchange_octets,
     })
+}
+
+/// Runs that were printed with --json.
+fn read(path: &Path) -> Result<Vec<Run>, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Error::environment(format!("cannot read {}", path.display()), e))?;
+    let run = |(n, line): (usize, &str)| {
+        let refused = || Error::Usage(format!("{}, line {}: no run of ndise", path.display(), n + 1));
+        serde_json::from_str(line).ok().as_ref().and_then(run_of).ok_or_else(refused)
+    };
+    text.lines().enumerate().map(run).collect()
+}
+
+/// The run of a line that [`line`] made.
+fn run_of(value: &serde_json::Value) -> Option<Run> {
+    let place = Place::ALL.into_iter().find(|place| value["place"] == place.label())?;
+    let arm = place.arms().into_iter().find(|arm| value["arm"] == arm.label())?;
+    let consumers = value["consumers"].as_array()?;
+    let got = |i: usize| {
+        let consumer = consumers.get(i)?;
+        Some(Got {
+            bps: consumer["bps"].as_f64()?,
+            delay_ms: consumer["delay_ms"].as_f64()?,
+            retransmissions: consumer["retransmissions"].as_u64()?,
+        })
+    };
+    let measured_ns = value["measured_s"].as_u64()?.checked_mul(SECOND)?;
+    let run = ndise::Ndise::new(place, arm, value["seed"].as_u64()?).lasting(measured_ns.checked_mul(3)?);
+    let outcome = Outcome {
+        got: [got(0)?, got(1)?],
+        hits: value["hit_ratio"].as_f64()?,
+        held: serde_json::from_value(value["held"].clone()).ok()?,
+        exchange_octets: value["exchange_octets"].as_f64()?,
+    };
+    Some((run, outcome))
 }
 
 fn bars_of(place: Place, runs: &[Run]) -> Vec<Bar> {

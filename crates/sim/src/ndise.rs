@@ -340,8 +340,8 @@ fn link(rtt_ms: u64, mbps: u64) -> LinkSpec {
     LinkSpec { rate_bps: mbps * 1_000_000, delay_ns, codel: None, ..LinkSpec::default() }
 }
 
-/// Each node's neighbours, those with small numbers first: which node, its face, and the rate, octets
-/// per second.
+/// Each node's neighbours, those with small numbers first: which node, its face, and the rate,
+/// octets per second.
 fn neighbours(
     network: &Network,
     wires: &[Wire],
