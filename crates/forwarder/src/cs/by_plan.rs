@@ -48,7 +48,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         out: &mut O,
     ) {
         if !self.has_object_room.load(Relaxed) {
-            return self.insert(arriving, reserve, out);
+            return self.insert_apart(arriving, reserve, out);
         }
         let (octets, components) = (arriving.octets(), arriving.key.hashes.len());
         if !self.admit.load(Relaxed) || components == 0 {

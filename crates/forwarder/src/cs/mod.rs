@@ -416,9 +416,20 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.index.with(of.handle, |cached| cached.digest = digest);
     }
 
+    /// [`Cs::insert`] apart from the way of most Data, into which it goes as it is.
+    #[inline(never)]
+    pub(crate) fn insert_apart<O: Output<B>>(
+        &self,
+        arriving: Arriving<'_, B>,
+        reserve: &Reserve,
+        out: &mut O,
+    ) {
+        self.insert(arriving, reserve, out);
+    }
+
     /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
     /// offered to the tier of `out`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert<O: Output<B>>(&self, arriving: Arriving<'_, B>, reserve: &Reserve, out: &mut O) {
         let Arriving { view, key, .. } = arriving;
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {

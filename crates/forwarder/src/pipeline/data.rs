@@ -117,11 +117,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) {
         let key = Key::new(view.name, hashes);
-        let arriving = Arriving::new(packet, view, key, digest, context.now_ns);
+        let arriving = || Arriving::new(packet, view, key, digest, context.now_ns);
         if self.objects.are_there() {
-            return self.cache_by_plan(context, arriving, out);
+            return self.cache_by_plan(context, arriving(), out);
         }
-        self.cs.insert(arriving, context.reserve, out);
+        self.cs.insert(arriving(), context.reserve, out);
     }
 
     /// The same where there are registered objects (`VI-17`).
@@ -135,7 +135,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         match self.objects.find(arriving.key) {
             Some(found) => self.cs.insert_of_object(arriving, found, context.reserve, out),
             None if self.cs.refuses_unregistered() => {}
-            None => self.cs.insert(arriving, context.reserve, out),
+            None => self.cs.insert_apart(arriving, context.reserve, out),
         }
     }
 
