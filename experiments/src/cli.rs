@@ -7,6 +7,7 @@ use crate::emulated::Emulated;
 use crate::istack::Istack;
 use crate::linear_video::LinearVideo;
 use crate::nb_cache::{NbCache, router::HostedRouter};
+use crate::ndise::Ndise;
 use crate::ndp::Ndp;
 use crate::plot::Plot;
 use crate::policies::Policies;
@@ -43,6 +44,9 @@ pub enum Command {
     /// A router of `nb-cache` with a disk as that of the paper's prototype
     #[command(hide = true)]
     NbCacheRouter(HostedRouter),
+    /// The networks of N-DISE in virtual time: VIP beside other ways of caching and forwarding
+    #[command(after_help = NDISE_HELP)]
+    Ndise(Ndise),
     /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
     #[command(subcommand, after_help = NDP_HELP)]
     Ndp(Ndp),
@@ -83,6 +87,12 @@ Examples:
   namely-experiments nb-cache --runs 5
   namely-experiments nb-cache --tables thresholds --runs 3
   namely-experiments nb-cache --tables balance,paths --runs 1";
+
+const NDISE_HELP: &str = "Needs nothing of the system: the network is simulated.
+
+Examples:
+  namely-experiments ndise --experiment service --seeds 1 --minutes 5
+  namely-experiments ndise --plot ndise.svg";
 
 const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.
 

@@ -10,6 +10,7 @@ pub mod emulated;
 pub mod istack;
 pub mod linear_video;
 pub mod nb_cache;
+pub mod ndise;
 pub mod ndp;
 pub mod plot;
 pub mod policies;

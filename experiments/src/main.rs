@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_bench::plain;
 use namely_experiments::cli::{Cli, Command};
-use namely_experiments::{emulated, istack, linear_video, nb_cache, ndp, plot, policies, topology};
+use namely_experiments::{emulated, istack, linear_video, nb_cache, ndise, ndp, plot, policies, topology};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Command::Istack(options) => istack::run(&options),
         Command::LinearVideo(options) => linear_video::run(&options),
         Command::Topology(options) => topology::run(&options),
+        Command::Ndise(options) => ndise::run(&options),
         Command::Ndp(what) => ndp::run(&what),
         Command::NbCache(options) => nb_cache::run(&options),
         Command::NbCacheRouter(options) => nb_cache::router::run(&options),

@@ -40,12 +40,12 @@ const FONT: &str = "sans-serif";
 
 /// A bar with the interval of what was measured.
 #[derive(Clone, Debug, PartialEq)]
-struct Bar {
-    panel: String,
-    label: String,
-    value: f64,
-    low: f64,
-    high: f64,
+pub(crate) struct Bar {
+    pub(crate) panel: String,
+    pub(crate) label: String,
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// Runs `plot`.
@@ -65,11 +65,16 @@ pub fn run(options: &Plot) -> Result<(), Error> {
         ));
     }
     print!("{}", table(&bars));
-    draw(&options.to, &bars).map_err(|e| {
-        Error::environment(
-            format!("cannot write {}", options.to.display()),
-            std::io::Error::other(e.to_string()),
-        )
+    write(&options.to, &bars)
+}
+
+/// Writes the bars as SVG.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn write(to: &Path, bars: &[Bar]) -> Result<(), Error> {
+    draw(to, bars).map_err(|e| {
+        Error::environment(format!("cannot write {}", to.display()), std::io::Error::other(e.to_string()))
     })
 }
 

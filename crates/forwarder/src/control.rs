@@ -563,6 +563,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             orphans: self.faces.orphans() as u64,
             strategy_memory_full: self.memory.full(),
             tier: self.cs.tier.read(),
+            objects: self.cs.object_counts(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),
         }
     }

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 
 use crate::config::ConfigError;
+use crate::cs::ObjectCounts;
 use crate::pool::boxed;
 use crate::sync::plain::{AtomicU64, Ordering};
 use crate::tier::TierCounts;
@@ -331,6 +332,8 @@ pub struct ForwarderCounters {
     pub strategy_memory_full: u64,
     /// What the tier below the content store in memory did.
     pub tier: TierCounts,
+    /// What became of Data of registered objects.
+    pub objects: ObjectCounts,
     /// Drops in the order of [`DropReason::ALL`].
     pub drops: [u64; DropReason::ALL.len()],
 }

@@ -110,7 +110,10 @@ pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX, TierMarking};
 pub use control::{PitStatus, TableSizes, WALK_PLACES};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
-pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
+pub use cs::{
+    CsChange, CsPolicy, CsStatus, ObjectCounts, ObjectHeld, ObjectPlace, ObjectPlan, PolicyModel,
+    UnknownPolicy,
+};
 pub use discovery_faces::DISCOVERY_FACES_MAX;
 pub use explain::{CachedData, EXPLAINED_PENDING_MAX, ExplainedHop, Explanation, PendingInterest, SentTo};
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};

@@ -15,6 +15,7 @@ use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use once_cell::race::OnceBox;
 
 use crate::config::ConfigError;
+use crate::cs::{NewObjects, ObjectCounts, ObjectHeld, ObjectPlan};
 use crate::faces::{FaceId, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::{NameHasher, NameHashes};
@@ -276,7 +277,8 @@ impl<R: RawMutex> Tables<R> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Registers the objects of a catalogue by the names of their files, in the place of those
     /// before, and returns how many names there are. Packets are forwarded meanwhile, by the
-    /// catalogue before until this one is whole; memory is made for both.
+    /// catalogue before until this one is whole; memory is made for both. What is cached of objects
+    /// that are there no more has left when this returns.
     ///
     /// # Errors
     ///
@@ -286,7 +288,45 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         names: impl IntoIterator<Item = ObjectName<'a>>,
     ) -> Result<usize, ObjectsError> {
         let mut hashes = boxed(1, NameHashes::new).map_err(|_| ObjectsError::OutOfMemory)?;
-        self.objects.exchange(&self.hasher, &mut hashes[0], names.into_iter())
+        let mut new = NewObjects::new(self.config.objects_max).map_err(|_| ObjectsError::OutOfMemory)?;
+        let names = names.into_iter().inspect(|name| {
+            if let Some(id) = new.ids.get_mut(name.object as usize) {
+                *id = Some(name.id);
+            }
+        });
+        let count = self.objects.exchange(&self.hasher, &mut hashes[0], names)?;
+        self.cs.exchange_objects(new);
+        Ok(count)
+    }
+
+    /// Gives Data of registered objects room in memory: a budget of their own beside that of the
+    /// content store's policy, of which whole objects are kept by plan
+    /// ([`Forwarder::object_plan`]). Without any, as it is at first, they are Data as all others.
+    /// What is beyond a smaller budget leaves in turns.
+    pub fn objects_room(&self, packets_max: usize, octets_max: u64) {
+        self.cs.limit_objects(packets_max, octets_max);
+    }
+
+    /// Says whether Data that belong to no object are kept out of the content store, once there is
+    /// a catalogue.
+    pub fn objects_only(&self, is_only: bool) {
+        self.cs.refuse_unregistered(is_only);
+    }
+
+    /// Says what is to become of an object's Data. A new object is kept nowhere; one that was in
+    /// the catalogue before has its plan still.
+    pub fn object_plan(&self, object: u32, plan: ObjectPlan) {
+        self.cs.plan_object(object, plan);
+    }
+
+    /// What memory holds of an object.
+    pub fn object_held(&self, object: u32) -> ObjectHeld {
+        self.cs.held_object(object)
+    }
+
+    /// What memory holds of all objects, and what became of their Data.
+    pub fn object_counts(&self) -> ObjectCounts {
+        self.cs.object_counts()
     }
 
     /// The object that a name belongs to.

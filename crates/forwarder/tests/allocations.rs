@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use namely_forwarder::{
     Batch, BindError, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, Forwarder,
-    HolderId, ObjectName, Outgoing, Output, Received, RibError, Router, UnsolicitedPolicy,
+    HolderId, ObjectName, ObjectPlace, ObjectPlan, Outgoing, Output, Received, RibError, Router,
+    UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -268,6 +269,55 @@ fn a_strategy_that_remembers_allocates_nothing() {
 }
 
 /// Expiry, with the Nonces entering the dead-nonce list and leaving it.
+/// VI-17, VI-18: what is kept of objects, and the objects that give way to others.
+#[test]
+fn objects_that_come_and_leave_allocate_nothing() {
+    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+    let files: Vec<Name> = (0..3).map(|i| format!("/store/{i}").parse().unwrap()).collect();
+    let names = files.iter().zip(0..).map(|(name, object)| ObjectName {
+        name: name.as_name(),
+        object,
+        id: u64::from(object),
+    });
+    fw.objects_set(names).unwrap();
+    fw.objects_room(1000, 1 << 20);
+    let (app, upstream) = (FaceProperties::application(), FaceProperties::remote());
+    let [app, upstream] = [app, upstream].map(|spec| fw.face_register(spec).unwrap());
+    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    let packets: Vec<[Packet; 2]> = (0..300u64)
+        .map(|i| {
+            let name = files[i as usize % 3].join_segment(i);
+            let interest = InterestBuilder::new(name.clone()).nonce([i as u8, (i >> 8) as u8, 1, 1]).build();
+            let data = DataBuilder::new(name.as_name());
+            [interest.into(), data.build(b"x", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()]
+        })
+        .collect();
+    let mut sink = Sink::default();
+    let mut now_ns = MS;
+    let mut round = |worths: [u64; 3]| {
+        for (object, worth) in (0..).zip(worths) {
+            let plan = ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 << 19 };
+            fw.object_plan(object, plan);
+        }
+        for [interest, data] in &packets {
+            now_ns += MS;
+            fw.receive(app, Received::bare(interest.clone()), now_ns, &mut sink);
+            fw.receive(upstream, Received::bare(data.clone()), now_ns, &mut sink);
+            fw.expire(now_ns, &mut sink);
+        }
+    };
+    // Once through, so that tables and wheels have what they need.
+    round([3, 2, 1]);
+    round([1, 2, 3]);
+    let cost = allocations(|| {
+        round([3, 2, 1]);
+        round([1, 2, 3]);
+    });
+    assert_eq!(cost, 0);
+    let counts = fw.object_counts();
+    assert!(counts.evicted >= 3 && counts.held == 2, "{counts:?}");
+}
+
 #[test]
 fn expiry_allocates_nothing() {
     let mut story = Story::new(Config::new(|_| [0; 32]), 300, true);

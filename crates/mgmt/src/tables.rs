@@ -60,6 +60,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
         drops
             .chain(paths)
             .chain(counters.tier.labelled())
+            .chain(counters.objects.labelled())
             .filter(|(_, n)| *n > 0)
             .map(|(label, n)| Counter::new(format!("forwarder.{label}"), n))
             .collect()

@@ -40,6 +40,7 @@ pub mod bottleneck;
 mod disk;
 mod link;
 pub mod nbcache;
+pub mod ndise;
 mod neighbours;
 mod network;
 mod node;
@@ -49,7 +50,9 @@ mod routes;
 pub mod table;
 
 pub use behaviour::{Behaviour, Context};
-pub use behaviours::{Catalogue, ConstantRate, FileFetch, Hostile, Load, Producer};
+pub use behaviours::{
+    Catalogue, ConstantRate, Demand, FileFetch, Hostile, Load, ObjectReader, Producer, VipAgent,
+};
 pub use disk::{DiskCounts, DiskSpec, Processing};
 pub use link::{Carried, LinkCounts, LinkSpec};
 pub use network::{AppId, Network, PortId};

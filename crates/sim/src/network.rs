@@ -242,6 +242,16 @@ impl Network {
         self.attach_by(node, FaceProperties::application(), behaviour)
     }
 
+    /// The same by a face with local fields: the behaviour says by NextHopFaceId where a packet
+    /// goes, and is told where one came from.
+    ///
+    /// # Panics
+    /// If the node has as many faces as it may.
+    pub fn attach_with_local_fields(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
+        let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
+        self.attach_by(node, spec, behaviour)
+    }
+
     /// Attaches a behaviour to a node as a neighbour without a forwarder of its own: what it sends
     /// comes from another host, unchecked. The link to it has no limits.
     ///
@@ -273,6 +283,11 @@ impl Network {
     /// The face of a port at its node's forwarder.
     pub fn face_of_port(&self, port: PortId) -> FaceId {
         self.ports[port.0].face
+    }
+
+    /// The other direction of a link between two nodes.
+    pub fn back(&self, port: PortId) -> PortId {
+        PortId(self.ports[port.0].peers.first().copied().unwrap_or(port.0))
     }
 
     /// A node's forwarder.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, Received, TierMarking};
+use namely_forwarder::{Config, CsPolicy, FaceId, Received, TierMarking};
 
 use crate::alarm::Alarm;
 use crate::disk::{Disk, DiskSpec};
@@ -31,6 +31,8 @@ impl NodeId {
 pub struct RouterSpec {
     /// Data packets that its content store holds; 0 for none.
     pub cs_packets_max: usize,
+    /// Which Data leaves it first.
+    pub cs_policy: CsPolicy,
     /// Pending Interests that it holds.
     pub pit_entries_max: usize,
     /// Of these, those of one neighbour or application.
@@ -51,6 +53,7 @@ impl Default for RouterSpec {
     fn default() -> Self {
         RouterSpec {
             cs_packets_max: 256,
+            cs_policy: CsPolicy::default(),
             pit_entries_max: 4096,
             pit_entries_per_face_max: 4096,
             faces_max: 64,
@@ -72,6 +75,7 @@ impl RouterSpec {
             pit_entries_per_holder_max: self.pit_entries_max,
             cs_packets_max: self.cs_packets_max,
             cs_entries_max: self.cs_packets_max * 8,
+            cs_policy: self.cs_policy,
             cs_marking: self.cs_marking,
             cs_announce_ns: self.cs_announce_ns,
             fib_entries_max: 4096,

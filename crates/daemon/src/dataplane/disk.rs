@@ -145,7 +145,7 @@ impl DiskPort {
 
     fn write(&mut self, leaving: &Leaving<Packet>, now_ns: u64) -> TierWrite {
         let Ok(data) = DataView::parse(&leaving.packet) else { return TierWrite::Refused };
-        if !self.disk.tier.admits(data.name, leaving.was_asked_for) {
+        if !leaving.is_planned && !self.disk.tier.admits(data.name, leaving.was_asked_for) {
             return TierWrite::Refused;
         }
         let fresh_ms = leaving.fresh_until_ns.saturating_sub(now_ns) / MS_NS;

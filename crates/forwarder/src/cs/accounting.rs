@@ -5,16 +5,19 @@
 //! each worker may hold one Data beyond the limits for a moment.
 
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use alloc::boxed::Box;
 #[cfg(test)]
 use alloc::vec::Vec;
 
 use super::CsPolicy;
 use super::index::{Handle, with_leaving};
+use super::objects::{Judged, Kept, Left, Room};
 #[cfg(test)]
 use super::policy::List;
 use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
 use super::read_ahead::Ids;
 use crate::config::ConfigError;
+use crate::objects::Found;
 use crate::pool::Apart;
 use crate::slab::Id;
 
@@ -31,6 +34,15 @@ pub(super) struct Need {
     pub(super) hash: u64,
     pub(super) entries: u8,
     pub(super) octets: u32,
+}
+
+impl Need {
+    fn record(&self, handle: Handle) -> Record {
+        let mut record = Record::new(self.hash);
+        (record.generation, record.octets, record.components) =
+            (handle.generation, self.octets, self.entries);
+        record
+    }
 }
 
 /// Outcome of admitting a Data.
@@ -52,6 +64,10 @@ pub(super) struct Accounting {
     /// The policy that is to follow when there is no former one any more.
     wanted: CsPolicy,
     records: Records,
+    /// Registered objects, if there ever were any.
+    pub(super) kept: Option<Box<Kept>>,
+    /// Their budget.
+    pub(super) object_room: Room,
     pub(super) packets: usize,
     pub(super) entries: usize,
     pub(super) octets: u64,
@@ -77,6 +93,8 @@ impl Accounting {
             former: None,
             wanted: kind,
             records: Records::default(),
+            kept: None,
+            object_room: Room::default(),
             packets: 0,
             entries: 0,
             octets: 0,
@@ -158,9 +176,7 @@ impl Accounting {
                 return (if left.is_some() { Admitted::NotYet } else { Admitted::Never }, left);
             }
         }
-        let mut record = Record::new(need.hash);
-        (record.generation, record.octets, record.components) =
-            (handle.generation, need.octets, need.entries);
+        let mut record = need.record(handle);
         record.turn = self.turn;
         if !self.records.set(handle.id, record) {
             return (Admitted::Never, left);
@@ -172,10 +188,48 @@ impl Accounting {
         (Admitted::Yes, left)
     }
 
+    /// Enters a Data of a registered object, after at most one other has left for it.
+    pub(super) fn enter_of_object(
+        &mut self,
+        handle: Handle,
+        need: Need,
+        found: Found,
+    ) -> (Admitted, Option<Left>) {
+        match &mut self.kept {
+            Some(kept) => kept.enter(handle, need.record(handle), found, &mut self.records),
+            None => (Admitted::Never, None),
+        }
+    }
+
+    /// What is to be done with a Data of a registered object of so many octets.
+    pub(super) fn judge(&mut self, found: Found, octets: u64) -> Judged {
+        self.kept.as_mut().map_or(Judged::Refuse, |kept| kept.judge(found, octets))
+    }
+
+    /// Counts a Data of a registered object for which there was no room after all.
+    pub(super) fn refuse_of_object(&mut self) {
+        self.kept.iter_mut().for_each(|kept| kept.counts.refused += 1);
+    }
+
+    pub(super) fn has_leaving(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.has_leaving())
+    }
+
+    /// Takes Data of objects that leave off their lists, as many as there is room for in `left`;
+    /// returns how many.
+    pub(super) fn take_leaving(&mut self, left: &mut [Left]) -> usize {
+        let Some(kept) = &mut self.kept else { return 0 };
+        let taken = left.iter_mut().map_while(|left| kept.take(&mut self.records).map(|one| *left = one));
+        taken.count()
+    }
+
     /// A Data was used, if it is still there.
     pub(super) fn hit(&mut self, handle: Handle) {
         let listed = self.records.listed(handle.id);
         let Some(record) = listed.filter(|record| record.generation == handle.generation) else { return };
+        if Kept::has(record) {
+            return;
+        }
         let turn = record.turn;
         let (policy, records) = self.owner(turn);
         if policy.on_hit() == OnHit::Lock {
@@ -194,8 +248,13 @@ impl Accounting {
 
     /// Takes a Data off the lists; `None` if somebody else did, or it is not on them yet.
     pub(super) fn detach(&mut self, handle: Handle) -> Option<Id> {
-        let listed = self.records.listed(handle.id);
-        let turn = listed.filter(|record| record.generation == handle.generation)?.turn;
+        let record =
+            self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
+        if Kept::has(record) {
+            self.kept.as_mut()?.remove(handle.id, &mut self.records);
+            return Some(handle.id);
+        }
+        let turn = record.turn;
         let (policy, records) = self.owner(turn);
         policy.removed(handle.id, records);
         Some(self.settle(handle.id))
@@ -205,6 +264,7 @@ impl Accounting {
     pub(super) fn any(&self) -> Option<Handle> {
         let former = self.former.as_ref().and_then(|former| first_of(&former.policy, &self.records));
         let first = former.or_else(|| first_of(&self.policy, &self.records));
+        let first = first.or_else(|| self.kept.as_ref()?.any());
         first.map(|id| Handle { id, generation: self.records.record(id).generation })
     }
 
@@ -267,7 +327,7 @@ impl Accounting {
 
     /// Checks the ledger against its lists. Only for a store that nobody is using.
     #[cfg(test)]
-    pub(super) fn check(&self) {
+    pub(super) fn check(&self) -> usize {
         let mut totals = (0, 0, 0);
         let mut add = |list: &List, turn| {
             let ids: Vec<Id> = list.iter(&self.records).collect();
@@ -293,6 +353,7 @@ impl Accounting {
         self.policy.lists(&mut |list| add(list, self.turn));
         assert_eq!(totals, (self.packets, self.entries, self.octets));
         assert!(self.policy.ghosts() <= 2 * self.packets.max(8), "ghosts are bounded");
+        self.packets + self.kept.as_ref().map_or(0, |kept| kept.check(&self.records))
     }
 }
 

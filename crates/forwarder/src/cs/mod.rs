@@ -11,7 +11,9 @@
 
 mod accounting;
 mod buckets;
+mod by_plan;
 mod index;
+mod objects;
 mod policy;
 mod pool;
 mod read_ahead;
@@ -38,7 +40,10 @@ use crate::reserve::Reserve;
 use crate::slab::Id;
 use crate::tier::{Leaving, TierCounters};
 use accounting::{Accounting, Admitted, Limits, Need};
+pub(crate) use by_plan::NewObjects;
 use index::{Handle, Index, Inserted};
+pub(crate) use objects::TURN as OBJECT_TURN;
+pub use objects::{ObjectCounts, ObjectHeld, ObjectPlace, ObjectPlan};
 use policy::{Arrival, OnHit};
 pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
 
@@ -106,6 +111,12 @@ pub(crate) struct Cs<B, R> {
     /// What the policy wants to know of a hit: its lock, or a mark up to so much.
     on_hit: AtomicU8,
     refused: Counter,
+    /// Registered objects have a budget, and some of their Data are to leave.
+    has_object_room: AtomicBool,
+    has_leaving: AtomicBool,
+    /// Data of no object are refused, and how many were.
+    refuses_unregistered: AtomicBool,
+    unregistered: Counter,
     /// What became of the tier's part.
     pub(crate) tier: Apart<TierCounters>,
 }
@@ -165,6 +176,28 @@ impl<'a, B> Arriving<'a, B> {
     }
 }
 
+impl<B: PacketBuf> Arriving<'_, B> {
+    /// Octets that it is charged for.
+    #[inline]
+    fn octets(&self) -> usize {
+        self.packet.octets_held().max(self.view.wire.len())
+    }
+}
+
+impl<B: PacketBuf> Cached<B> {
+    #[inline]
+    fn new(arriving: &Arriving<'_, B>) -> Self {
+        Cached {
+            packet: arriving.packet.clone(),
+            name: Span::of(arriving.view.wire, arriving.view.name.as_bytes()),
+            fresh_until_ns: arriving.fresh_until_ns,
+            digest: arriving.digest.and_then(kept_digest),
+            was_asked_for: false,
+            from_tier: arriving.from_tier,
+        }
+    }
+}
+
 impl<B: AsRef<[u8]>> Cached<B> {
     fn name(&self) -> &[u8] {
         self.name.slice(self.packet.as_ref())
@@ -204,6 +237,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             admit: AtomicBool::new(config.cs_admit),
             serve: AtomicBool::new(config.cs_serve),
             refused: Counter::default(),
+            has_object_room: AtomicBool::new(false),
+            has_leaving: AtomicBool::new(false),
+            refuses_unregistered: AtomicBool::new(false),
+            unregistered: Counter::default(),
             tier: Apart::new(|| Ok(TierCounters::default()))?,
         })
     }
@@ -386,15 +423,26 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.index.with(of.handle, |cached| cached.digest = digest);
     }
 
+    /// [`Cs::insert`] apart from the way of most Data, into which it goes as it is.
+    #[inline(never)]
+    pub(crate) fn insert_apart<O: Output<B>>(
+        &self,
+        arriving: Arriving<'_, B>,
+        reserve: &Reserve,
+        out: &mut O,
+    ) {
+        self.insert(arriving, reserve, out);
+    }
+
     /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
     /// offered to the tier of `out`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert<O: Output<B>>(&self, arriving: Arriving<'_, B>, reserve: &Reserve, out: &mut O) {
-        let Arriving { packet, view, key, digest, fresh_until_ns, from_tier } = arriving;
+        let Arriving { view, key, .. } = arriving;
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
         }
-        let (octets, components) = (packet.octets_held().max(view.wire.len()), key.hashes.len());
+        let (octets, components) = (arriving.octets(), key.hashes.len());
         let too_large = components > self.limits.entries.load(Relaxed)
             || octets as u64 > self.limits.octets.load(Relaxed)
             || octets > u32::MAX as usize;
@@ -402,14 +450,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.refused.add(1);
             return;
         }
-        let cached = Cached {
-            packet: packet.clone(),
-            name: Span::of(view.wire, view.name.as_bytes()),
-            fresh_until_ns,
-            digest: digest.and_then(kept_digest),
-            was_asked_for: false,
-            from_tier,
-        };
+        let cached = Cached::new(&arriving);
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {
             Inserted::Renewed(handle) => self.used(handle),
@@ -456,7 +497,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     fn offer(&self, left: Option<Cached<B>>, out: &mut impl Output<B>) {
         if let Some(left) = left.filter(|left| !left.from_tier) {
             let Cached { packet, fresh_until_ns, was_asked_for, .. } = left;
-            self.tier.wrote(out.tier_write(Leaving { packet, fresh_until_ns, was_asked_for }));
+            let leaving = Leaving { packet, fresh_until_ns, was_asked_for, is_planned: false };
+            self.tier.wrote(out.tier_write(leaving));
         }
     }
 
@@ -539,9 +581,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     #[cfg(test)]
     fn check(&self) {
         let accounting = self.accounting.0.lock();
-        accounting.check();
+        let packets = accounting.check();
         assert!(accounting.fits(&self.limits, (0, 0, 0)), "all limits hold");
-        assert_eq!(self.index.check(), accounting.packets, "what is in the index is on the policy's lists");
+        assert_eq!(self.index.check(), packets, "what is in the index is on a list");
     }
 }
 

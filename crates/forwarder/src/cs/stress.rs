@@ -11,6 +11,7 @@ use namely_wire::{DataBuilder, InterestBuilder, InterestView, Name, SignatureInf
 use super::tests::Sent;
 use super::*;
 use crate::hash::{NameHasher, STEP, mix};
+use crate::objects::Found;
 use crate::prefix_table::with_key;
 
 type Packet = Arc<[u8]>;
@@ -55,7 +56,7 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                     store.settle(&reserve);
                 }
             }
-            100..250 => {
+            100..215 => {
                 let mut builder = InterestBuilder::new(name.clone()).nonce([0; 4]);
                 if random & 1 << 40 != 0 {
                     builder = builder.can_be_prefix();
@@ -68,6 +69,29 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                     let found = DataView::parse(&packet).unwrap();
                     assert!(name.is_prefix_of(found.name), "an answer has the name that was asked for");
                 }
+            }
+            // Objects are beside the policy's Data in one index.
+            241..250 => {
+                let object = random as u32 % 3;
+                let plan = ObjectPlan {
+                    place: [ObjectPlace::Memory, ObjectPlace::Nowhere][usize::from(random & 1 << 42 != 0)],
+                    worth: random >> 20 & 7,
+                    octets: random >> 24 & 511,
+                };
+                store.plan_object(object, plan);
+                store.evict_objects(random as usize % 4, &mut Sent::<Packet>::new());
+            }
+            215..241 => {
+                let builder = DataBuilder::new(name.as_name()).freshness_ms(1);
+                let packet: Packet =
+                    builder.build(b"o", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into();
+                let view = DataView::parse(&packet).unwrap();
+                let object = random as u32 % 3;
+                let found = Found { object, id: u64::from(object) };
+                with_key(hasher, view.name, |key| {
+                    let arriving = Arriving::new(&packet, &view, key, None, step);
+                    store.insert_of_object(arriving, found, &reserve, &mut Sent::<Packet>::new());
+                });
             }
             250..252 => {
                 with_key(hasher, name.as_name(), |key| store.erase(key, 3));
@@ -102,6 +126,10 @@ fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
             ..Config::new(digest)
         };
         let store = Store::new(&config).unwrap();
+        let mut objects = NewObjects::new(3).unwrap();
+        objects.ids.iter_mut().zip(0..).for_each(|(place, id)| *place = Some(id));
+        store.exchange_objects(objects);
+        store.limit_objects(9, 700);
         let hasher = NameHasher::colliding(mask);
         thread::scope(|scope| {
             let workers: Vec<_> = (0..WORKERS)
@@ -115,6 +143,8 @@ fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
             workers.into_iter().for_each(|worker| worker.join().unwrap());
         });
         store.check();
+        assert!(store.object_counts().admitted > 0 && store.object_counts().evicted > 0);
+        assert!(store.object_counts().packets <= 9 && store.object_counts().octets <= 700);
         assert!(store.info(0, 0).packets > 0 && store.info(0, 0).evicted > 0);
         let all = with_key(&hasher, Name::new().as_name(), |key| store.erase(key, usize::MAX));
         assert!(!all.1);

@@ -107,7 +107,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut O,
     ) {
         let key = Key::new(view.name, hashes);
-        self.cs.insert(Arriving::new(packet, view, key, digest, context.now_ns), context.reserve, out);
+        let arriving = || Arriving::new(packet, view, key, digest, context.now_ns);
+        if self.objects.are_there() {
+            return self.cache_by_plan(context, arriving(), out);
+        }
+        self.cs.insert(arriving(), context.reserve, out);
+    }
+
+    /// The same where there are registered objects (`VI-17`).
+    #[inline(never)]
+    pub(super) fn cache_by_plan<O: Output<B>>(
+        &self,
+        context: &BatchContext<'_, R>,
+        arriving: Arriving<'_, B>,
+        out: &mut O,
+    ) {
+        match self.objects.find(arriving.key) {
+            Some(found) => self.cs.insert_of_object(arriving, found, context.reserve, out),
+            None if self.cs.refuses_unregistered() => {}
+            None => self.cs.insert_apart(arriving, context.reserve, out),
+        }
     }
 
     /// A discovery was answered.

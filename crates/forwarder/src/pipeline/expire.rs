@@ -3,6 +3,7 @@
 
 use lock_api::RawMutex;
 
+use crate::cs::OBJECT_TURN;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
@@ -16,6 +17,9 @@ pub(crate) const EXPIRED_PER_CALL_MAX: usize = 512;
 
 /// How long after a turn of what tables hold of released faces the next one comes.
 pub(crate) const TABLES_TURN_NS: u64 = 10_000_000;
+
+/// How long after a turn of Data of objects that leave the next one comes.
+pub(crate) const OBJECTS_TURN_NS: u64 = 1_000_000;
 
 /// What one call of [`Forwarder::expire_within`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +59,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
             pending = self.sweep_pending(now_ns, budget);
         }
+        let objects = self.cs.evict_objects(budget.min(OBJECT_TURN), out);
+        let objects = objects.then(|| now_ns.saturating_add(OBJECTS_TURN_NS));
         let kept = self.pit.give_back(now_ns, budget);
         let announced = if O::HAS_TIER && out.has_tier() { self.announce_due(now_ns, out) } else { None };
-        Expiry::of([pit, strategies, tables, pending, kept, announced], now_ns)
+        Expiry::of([pit, strategies, tables, pending, objects, kept, announced], now_ns)
     }
 
     /// Ends up to `budget` pending Interests.

@@ -248,7 +248,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
         let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
-        self.cs.insert(arriving, context.reserve, out);
+        self.cache_by_plan(context, arriving, out);
         let may_bypass = || self.may_bypass(context, &entry, key);
         let is_congested = self.config.cs_marking.marks(found.is_busy, may_bypass);
         if is_congested {

@@ -13,6 +13,7 @@ mod explain;
 mod hostile;
 mod learning;
 mod limits;
+mod objects;
 mod pipelines;
 mod shares;
 mod simulation;

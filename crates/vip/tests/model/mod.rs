@@ -12,8 +12,9 @@ use serde_json::Value;
 /// Where the model lies, if not beside the checkout.
 const MODEL_FOLDER: &str = "NAMELY_VIP_MODEL";
 
+/// The folder of `crates/vip`: the simulator's tests compare with the model too.
 fn here() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../vip"))
 }
 
 /// What was written down.

@@ -61,7 +61,7 @@ pub(in crate::cs) struct Record {
     /// Of the policy whose lists these are: each other one has the same.
     pub(in crate::cs) turn: bool,
     /// The list it is in; 0 for none.
-    list: u8,
+    pub(in crate::cs) list: u32,
 }
 
 impl Record {
@@ -121,7 +121,7 @@ impl Records {
     }
 
     /// The list that `id` is in; 0 for none.
-    pub(super) fn list(&self, id: Id) -> u8 {
+    pub(super) fn list(&self, id: Id) -> u32 {
         self.0.at(id).list
     }
 
@@ -134,7 +134,7 @@ impl Records {
 /// A list of ids, each of which is in one list at most.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cs) struct List {
-    number: u8,
+    number: u32,
     newest: Id,
     oldest: Id,
     len: usize,
@@ -142,19 +142,19 @@ pub(in crate::cs) struct List {
 
 impl List {
     /// An empty list with a number above 0 of its own.
-    pub(super) const fn new(number: u8) -> Self {
+    pub(in crate::cs) const fn new(number: u32) -> Self {
         List { number, newest: NONE, oldest: NONE, len: 0 }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::cs) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn number(&self) -> u8 {
+    pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    pub(super) fn oldest(&self) -> Option<Id> {
+    pub(in crate::cs) fn oldest(&self) -> Option<Id> {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
@@ -173,7 +173,7 @@ impl List {
         core::iter::successors(self.oldest(), move |id| records.newer(*id))
     }
 
-    pub(super) fn push(&mut self, id: Id, records: &mut Records) {
+    pub(in crate::cs) fn push(&mut self, id: Id, records: &mut Records) {
         let older = core::mem::replace(&mut self.newest, id);
         let record = records.0.at_mut(id);
         (record.newer, record.older, record.list) = (NONE, older, self.number);
@@ -184,7 +184,7 @@ impl List {
         self.len += 1;
     }
 
-    pub(super) fn remove(&mut self, id: Id, records: &mut Records) {
+    pub(in crate::cs) fn remove(&mut self, id: Id, records: &mut Records) {
         let record = records.0.at_mut(id);
         let (newer, older) = (record.newer, record.older);
         record.list = 0;

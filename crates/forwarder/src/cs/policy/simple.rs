@@ -132,7 +132,7 @@ pub(in crate::cs) struct Lfu {
 
 impl Lfu {
     pub(super) fn new() -> Result<Self, ConfigError> {
-        let mut numbers = 1..=LFU_USES_MAX as u8;
+        let mut numbers = 1..=LFU_USES_MAX as u32;
         Ok(Lfu { lists: boxed(LFU_USES_MAX, || List::new(numbers.next().unwrap_or(0)))?, least: 0 })
     }
 }
@@ -159,13 +159,13 @@ impl Policy for Lfu {
     }
 
     fn hit(&mut self, id: Id, records: &mut Records) {
-        let uses = usize::from(records.list(id));
+        let uses = records.list(id) as usize;
         self.lists[uses - 1].remove(id, records);
         self.lists[uses.min(LFU_USES_MAX - 1)].push(id, records);
     }
 
     fn removed(&mut self, id: Id, records: &mut Records) {
-        self.lists[usize::from(records.list(id)) - 1].remove(id, records);
+        self.lists[records.list(id) as usize - 1].remove(id, records);
     }
 
     fn lists(&self, show: &mut dyn FnMut(&List)) {

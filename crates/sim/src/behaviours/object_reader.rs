@@ -1,0 +1,162 @@
+//! Reads whole objects, one after the other, those of a catalogue by how popular they are, with a
+//! window of a fixed size.
+
+use std::collections::BTreeMap;
+
+use namely_forwarder::Received;
+use namely_transport::fetch::PieceInterest;
+use namely_wire::{DataView, Name};
+
+use crate::behaviour::{Behaviour, Context};
+use crate::node::Packet;
+use crate::random::Random;
+
+/// Parts of what is asked for of the most popular object.
+const WEIGHT: u64 = 1 << 40;
+
+/// A consumer of N-DISE's section 5.2.
+#[derive(Debug)]
+pub struct ObjectReader {
+    templates: Vec<PieceInterest>,
+    /// Sums of the objects' weights up to each.
+    weights: Vec<u64>,
+    packets: u64,
+    window: usize,
+    interval_ns: u64,
+    rto_ns: u64,
+    measured_from_ns: u64,
+    random: Random,
+    object: usize,
+    next: u64,
+    come: u64,
+    next_ns: u64,
+    /// Of each packet under way: when it was first asked for, and when it is asked for again.
+    waiting: BTreeMap<u64, (u64, u64)>,
+    /// Data that came since measuring began.
+    pub data: u64,
+    /// Octets of these.
+    pub octets: u64,
+    /// Sum of their delays, ns.
+    pub delay_ns: u64,
+    /// Objects that were read to their end.
+    pub objects: u64,
+    /// Interests that were sent again.
+    pub retransmissions: u64,
+}
+
+impl ObjectReader {
+    /// Reads objects of `packets` Data below `prefix`/0 to `prefix`/`objects - 1`, of which each is
+    /// asked for by Zipf's law with exponent 1. At most `window` Interests are under way, and one
+    /// is sent each `interval_ns`; what has not come after `rto_ns` is asked for again. Equal seeds
+    /// read the same objects. Only what comes from `measured_from_ns` on is measured.
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        prefix: &Name,
+        objects: usize,
+        packets: u64,
+        window: usize,
+        interval_ns: u64,
+        rto_ns: u64,
+        measured_from_ns: u64,
+        seed: u64,
+    ) -> Self {
+        let of = |k: usize| prefix.clone().join_generic(k.to_string().into_bytes());
+        let mut sum = 0;
+        let weights = (1..=objects as u64).map(|rank| {
+            sum += WEIGHT / rank;
+            sum
+        });
+        ObjectReader {
+            templates: (0..objects)
+                .map(|k| PieceInterest::new(of(k).as_name(), rto_ns / crate::MS))
+                .collect(),
+            weights: weights.collect(),
+            packets,
+            window,
+            interval_ns,
+            rto_ns,
+            measured_from_ns,
+            random: Random::new(seed),
+            object: 0,
+            next: packets,
+            come: packets,
+            next_ns: 0,
+            waiting: BTreeMap::new(),
+            data: 0,
+            octets: 0,
+            delay_ns: 0,
+            objects: 0,
+            retransmissions: 0,
+        }
+    }
+
+    fn ask(&mut self, context: &mut Context<'_>) {
+        let now_ns = context.now_ns();
+        while self.waiting.len() < self.window && now_ns >= self.next_ns {
+            if self.next == self.packets {
+                if self.come < self.packets {
+                    break;
+                }
+                let drawn = self.random.below(self.weights.last().copied().unwrap_or(0));
+                self.object = self.weights.partition_point(|sum| *sum <= drawn);
+                (self.next, self.come) = (0, 0);
+            }
+            self.next_ns = now_ns + self.interval_ns;
+            self.waiting.insert(self.next, (now_ns, now_ns + self.rto_ns));
+            self.send(self.next, context);
+            self.next += 1;
+        }
+        self.sleep(context);
+    }
+
+    fn send(&mut self, piece: u64, context: &mut Context<'_>) {
+        let mut interest = Vec::new();
+        self.templates[self.object].write(piece, false, context.random().nonce(), &mut interest);
+        context.send(interest);
+    }
+
+    fn sleep(&self, context: &mut Context<'_>) {
+        let has_more = self.next < self.packets || self.come == self.packets;
+        let may_ask = self.waiting.len() < self.window && has_more;
+        let again_ns = self.waiting.values().map(|(_, again_ns)| *again_ns).min().unwrap_or(u64::MAX);
+        context.wake_at(if may_ask { again_ns.min(self.next_ns) } else { again_ns });
+    }
+}
+
+impl Behaviour for ObjectReader {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.ask(context);
+    }
+
+    fn receive(&mut self, packet: &Received<Packet>, context: &mut Context<'_>) {
+        if packet.headers.nack.is_some() {
+            return;
+        }
+        let Ok(data) = DataView::parse(&packet.packet) else { return };
+        let piece = self.templates[self.object].piece(data.name);
+        let Some((asked_ns, _)) = piece.and_then(|piece| self.waiting.remove(&piece)) else { return };
+        self.come += 1;
+        self.objects += u64::from(self.come == self.packets);
+        let now_ns = context.now_ns();
+        if now_ns >= self.measured_from_ns {
+            self.data += 1;
+            self.octets += data.content.len() as u64;
+            self.delay_ns += now_ns - asked_ns;
+        }
+        self.ask(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>) {
+        let now_ns = context.now_ns();
+        let late = self.waiting.iter().filter(|(_, (_, again_ns))| *again_ns <= now_ns);
+        let late: Vec<u64> = late.map(|(piece, _)| *piece).collect();
+        for piece in late {
+            if let Some((_, again_ns)) = self.waiting.get_mut(&piece) {
+                *again_ns = now_ns + self.rto_ns;
+            }
+            self.retransmissions += 1;
+            self.send(piece, context);
+        }
+        self.ask(context);
+    }
+}

@@ -1,0 +1,219 @@
+//! A router's part in VIP (`namely_vip`), at its own face of the node's forwarder: it exchanges
+//! counts with its neighbours, and tells the forwarder which way each object is asked for and what
+//! of it is kept. Signatures are not simulated.
+
+use std::collections::VecDeque;
+
+use namely_forwarder::{FaceId, ObjectPlace, ObjectPlan, Received};
+use namely_vip::{Action, Look, UNIT, Vip};
+use namely_wire::{
+    CACHE_POLICY_NO_CACHE, DataBuilder, InterestBuilder, InterestView, LpHeaders, Name, SignatureInfo,
+};
+
+use crate::behaviour::{Behaviour, Context};
+use crate::node::Packet;
+
+/// Where routers talk about VIPs.
+const PREFIX: &str = "/localhop/ndn/vip";
+
+/// Far enough for a neighbour's agent, and no further: each router counts it down once.
+const HOP_LIMIT: u8 = 2;
+
+/// Where demand comes from.
+#[derive(Clone, Debug)]
+pub enum Demand {
+    /// Interests that the forwarder has counted, of objects with so many packets.
+    Counted {
+        /// Packets of each object.
+        packets: u64,
+    },
+    /// What is asked for in each slot: objects, and VIPs of them.
+    Scripted(VecDeque<Vec<(usize, u64)>>),
+}
+
+/// The agent.
+#[derive(Debug)]
+pub struct VipAgent {
+    vip: Vip,
+    neighbours: Vec<FaceId>,
+    demand: Demand,
+    /// Octets that each object takes in the content store, if there is one.
+    room: Option<u64>,
+    /// When the first slot begins, ns; none: at a random time of the first period.
+    begins_ns: Option<u64>,
+    period_ns: u64,
+    /// VIPs that were asked of the plane, of each object.
+    told: Vec<u64>,
+    slot: u64,
+    /// Packets of the exchange that the node's content store was asked for.
+    pub looked_up: u64,
+    /// Octets of the packets that were sent.
+    pub octets: u64,
+    /// For each slot since [`VipAgent::watch_from`], the objects that the store had begun to keep.
+    pub held: Vec<Vec<usize>>,
+    watch_from_ns: u64,
+}
+
+impl VipAgent {
+    /// The agent of a router whose neighbours are behind these faces. `room`: octets of each object
+    /// in the content store.
+    pub fn new(vip: Vip, period_ms: u32, neighbours: Vec<FaceId>, demand: Demand, room: Option<u64>) -> Self {
+        let told = vec![0; vip.objects().len()];
+        VipAgent {
+            vip,
+            neighbours,
+            demand,
+            room,
+            begins_ns: None,
+            period_ns: u64::from(period_ms) * crate::MS,
+            told,
+            slot: 0,
+            looked_up: 0,
+            octets: 0,
+            held: Vec::new(),
+            watch_from_ns: u64::MAX,
+        }
+    }
+
+    /// Begins the first slot at this time.
+    #[must_use]
+    pub fn begins_at(mut self, at_ns: u64) -> Self {
+        self.begins_ns = Some(at_ns);
+        self
+    }
+
+    /// Records what is held in each slot from this time on.
+    #[must_use]
+    pub fn watch_from(mut self, at_ns: u64) -> Self {
+        self.watch_from_ns = at_ns;
+        self
+    }
+
+    /// The router.
+    pub fn vip(&self) -> &Vip {
+        &self.vip
+    }
+
+    fn wall_us(context: &Context<'_>) -> u64 {
+        1 + context.now_ns() / 1000
+    }
+
+    fn tick(&mut self, context: &mut Context<'_>) {
+        self.ask(context);
+        let mut out = Vec::new();
+        let at_ns = self.vip.tick(context.now_ns(), Self::wall_us(context), &mut out);
+        self.carry_out(out, context);
+        if self.vip.slot() != self.slot {
+            self.slot = self.vip.slot();
+            self.tell(context);
+        }
+        context.wake_at(at_ns);
+    }
+
+    /// Tells the plane what was asked for.
+    fn ask(&mut self, context: &Context<'_>) {
+        match &mut self.demand {
+            Demand::Counted { packets } => {
+                for (k, told) in self.told.iter_mut().enumerate() {
+                    let asked = context.forwarder().object_asked(k as u32) * UNIT / (*packets).max(1);
+                    self.vip.plane_mut().ask(k, asked - *told);
+                    *told = asked;
+                }
+            }
+            Demand::Scripted(slots) => {
+                // What comes in a slot is told at its end; nothing comes before the first one.
+                let is_end = self.slot > 0 && context.now_ns().is_multiple_of(self.period_ns);
+                for (k, vips) in is_end.then(|| slots.pop_front()).flatten().into_iter().flatten() {
+                    self.vip.plane_mut().ask(k, vips);
+                }
+            }
+        }
+    }
+
+    /// Tells the forwarder directions and plans.
+    fn tell(&mut self, context: &Context<'_>) {
+        let plane = self.vip.plane();
+        for (k, score) in plane.scores().iter().enumerate() {
+            let face = plane.direction(k).map(|b| self.neighbours[b]);
+            context.forwarder().object_direct(k as u32, face);
+            if let Some(octets) = self.room {
+                // What arrives enters if it is worth more than what is there.
+                let place = if *score > 0 { ObjectPlace::Memory } else { ObjectPlace::Nowhere };
+                context.forwarder().object_plan(k as u32, ObjectPlan { place, worth: *score, octets });
+            }
+        }
+        if self.room.is_some() && context.now_ns() >= self.watch_from_ns {
+            let is_held = |k: &usize| {
+                let held = context.forwarder().object_held(*k as u32);
+                held.packets > 0 && !held.is_leaving
+            };
+            self.held.push((0..plane.objects()).filter(is_held).collect());
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>, context: &mut Context<'_>) {
+        for action in actions {
+            match action {
+                Action::Ask { neighbour, name, parameters, lifetime_ms } => {
+                    let builder = InterestBuilder::new(name).nonce(context.random().nonce());
+                    let builder = builder.hop_limit(HOP_LIMIT).lifetime_ms(lifetime_ms);
+                    let octets = match parameters {
+                        None => builder.build(),
+                        Some(parameters) => builder.build_with_parameters(&parameters, |_| [0; 32]),
+                    };
+                    let next_hop_face_id = Some(self.neighbours[neighbour].0);
+                    self.looked_up += 1;
+                    self.send(octets, LpHeaders { next_hop_face_id, ..LpHeaders::default() }, context);
+                }
+                Action::Answer { name, content, last_segment, .. } => {
+                    let last = Name::new().join_segment(last_segment.unwrap_or(0));
+                    let mut builder = DataBuilder::new(name.as_name());
+                    if last_segment.is_some()
+                        && let Some(component) = last.as_name().last()
+                    {
+                        builder = builder.final_block_id(component);
+                    }
+                    let octets = builder.build(&content, &SignatureInfo::null()).finish(&[]);
+                    let cache_policy = Some(CACHE_POLICY_NO_CACHE);
+                    self.send(octets, LpHeaders { cache_policy, ..LpHeaders::default() }, context);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, octets: Vec<u8>, headers: LpHeaders, context: &mut Context<'_>) {
+        self.octets += octets.len() as u64;
+        context.send_with(octets, headers);
+    }
+}
+
+impl Behaviour for VipAgent {
+    fn start(&mut self, context: &mut Context<'_>) {
+        let (face, prefix) = (context.face(), PREFIX.parse::<Name>());
+        if let Ok(prefix) = prefix {
+            // Without the route neighbours are never heard, which the plane's counters show.
+            let _ = context.forwarder().fib_add_nexthop(prefix.as_name(), face, 0);
+        }
+        context.forwarder().object_neighbours(&self.neighbours);
+        let begins_ns = self.begins_ns.unwrap_or_else(|| context.random().below(self.period_ns));
+        context.wake_at(context.now_ns() + begins_ns);
+    }
+
+    fn receive(&mut self, packet: &Received<Packet>, context: &mut Context<'_>) {
+        if InterestView::parse(&packet.packet).is_ok() {
+            self.looked_up += 1;
+        }
+        let from = packet.headers.incoming_face_id;
+        let Some(b) = self.neighbours.iter().position(|face| Some(face.0) == from) else { return };
+        if packet.headers.nack.is_some() || self.vip.look(b, &packet.packet) == Look::Drop {
+            return;
+        }
+        let mut out = Vec::new();
+        self.vip.hear(b, &packet.packet, context.now_ns(), Self::wall_us(context), &mut out);
+        self.carry_out(out, context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>) {
+        self.tick(context);
+    }
+}

@@ -1,0 +1,446 @@
+//! The networks of N-DISE (ICN 2022, its section 5.2) in virtual time (`VI-24` to `VI-29`): two
+//! consumers that read 30 large objects one after the other, forwarders with room for five of them,
+//! and a server, with VIP and with the ways of caching and forwarding that it is compared with.
+//!
+//! Sizes and rates are a thousandth of the paper's, times are as they are: objects of 4 MB, 16
+//! Mbit/s for 16 Gbit/s, a window of 8 packets for 8192. Packets stay as large as they are, so that
+//! one takes 3.2 ms to leave where it takes 3.2 us; links are shorter by that, so that round trips
+//! are the paper's.
+
+use namely_forwarder::{CsPolicy, FaceId, ObjectName};
+use namely_vip::{Config, Decay, Follow, NeighbourConfig, Object, Objects, Plane, PlaneConfig, Tier, Vip};
+use namely_wire::Name;
+
+use crate::behaviours::{Demand, ObjectReader, Producer, VipAgent};
+use crate::link::LinkSpec;
+use crate::network::{AppId, Network, PortId};
+use crate::node::{NodeId, RouterSpec};
+use crate::{MS, SECOND};
+
+/// Objects, and those for which a forwarder has room.
+pub const OBJECTS: usize = 30;
+/// See there.
+pub const ROOM: usize = 5;
+
+/// Packets of an object, octets of each, and with its headers.
+const PACKETS: u64 = 625;
+const CONTENT_OCTETS: usize = 6_400;
+const PACKET_OCTETS: u64 = 6_500;
+
+/// Interests that a consumer has under way at most, how much it reads at most, and after how long
+/// it asks again.
+const WINDOW: usize = 8;
+const CONSUMER_BPS: u64 = 4_000_000;
+const RTO_NS: u64 = 2 * SECOND;
+
+/// What a forwarder's memory gives, octets per second: 32 Gbit/s.
+const READ_OCTETS_PER_S: u64 = 4_000_000;
+
+/// How long scores take to halve, ms: ln 2 / 0.000015 s.
+const HALF_LIFE_MS: u64 = 46_209_812;
+
+/// Octets of a packet that has the content with all headers, on a link.
+const ON_LINK_OCTETS: u64 = 6_470;
+
+/// A link: its ends, its round trip, and what it carries.
+#[derive(Clone, Copy, Debug)]
+struct Wire(usize, usize, u64, u64);
+
+/// One of the paper's networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Two consumers, two forwarders in a line, the server.
+    Service,
+    /// The same with 2 Gbit/s to the server.
+    Narrow,
+    /// Two consumers, one of them at a forwarder, two ways to the server.
+    Multipath,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Place; 3] = [Place::Service, Place::Narrow, Place::Multipath];
+
+    /// Its name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Place::Service => "service",
+            Place::Narrow => "narrow",
+            Place::Multipath => "multipath",
+        }
+    }
+
+    /// Round trips are not in the paper's text: these give its delays without caches.
+    fn wires(self) -> Vec<Wire> {
+        let to_server = if self == Place::Narrow { 2 } else { 16 };
+        match self {
+            Place::Service | Place::Narrow => {
+                vec![Wire(0, 1, 85, to_server), Wire(1, 2, 40, 16), Wire(2, 3, 23, 16), Wire(2, 4, 66, 16)]
+            }
+            Place::Multipath => {
+                vec![Wire(0, 1, 66, 16), Wire(0, 2, 42, 16), Wire(1, 3, 30, 16), Wire(2, 3, 85, 16)]
+            }
+        }
+    }
+
+    fn server(self) -> usize {
+        if self == Place::Multipath { 3 } else { 0 }
+    }
+
+    /// Forwarders with caches: the first one that consumers come to first.
+    fn caches(self) -> [usize; 2] {
+        if self == Place::Multipath { [1, 2] } else { [2, 1] }
+    }
+
+    /// Consumers, and the nodes that they are at.
+    pub fn consumers(self) -> [(&'static str, usize); 2] {
+        if self == Place::Multipath { [("NEU", 0), ("TTU", 2)] } else { [("StarLight", 3), ("UCLA", 4)] }
+    }
+
+    /// Slot, ms, and amplification.
+    fn slot(self) -> (u32, u8) {
+        if self == Place::Multipath { (60_000, 2) } else { (3_000, 1) }
+    }
+
+    /// The ways that are compared.
+    pub fn arms(self) -> Vec<Arm> {
+        let arm = |strategy, policy| Arm { strategy, policy };
+        match self {
+            Place::Service | Place::Narrow => vec![
+                arm(BEST, None),
+                arm(BEST, Some(CsPolicy::Lru)),
+                arm(BEST, Some(CsPolicy::Arc)),
+                arm(BEST, Some(CsPolicy::S3Fifo)),
+                Arm::VIP,
+            ],
+            Place::Multipath => vec![
+                arm(BEST, Some(CsPolicy::Arc)),
+                arm(ROUND_ROBIN, Some(CsPolicy::Arc)),
+                arm(ROUND_ROBIN, Some(CsPolicy::S3Fifo)),
+                arm(FAST_ROUTE, Some(CsPolicy::Arc)),
+                arm(FAST_ROUTE, Some(CsPolicy::S3Fifo)),
+                Arm::VIP,
+            ],
+        }
+    }
+}
+
+const BEST: &str = "best-route";
+const ROUND_ROBIN: &str = "round-robin";
+const FAST_ROUTE: &str = "fast-route";
+const VIP: &str = "vip";
+
+/// How routers forward, and what they cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// The strategy for all names.
+    pub strategy: &'static str,
+    /// The content store's policy; none: with VIP whole objects by plan, else no cache.
+    pub policy: Option<CsPolicy>,
+}
+
+impl Arm {
+    /// Joint caching and forwarding.
+    pub const VIP: Arm = Arm { strategy: VIP, policy: None };
+
+    /// Its name.
+    pub fn label(self) -> String {
+        match (self.strategy, self.policy) {
+            (VIP, _) => VIP.to_owned(),
+            (strategy, None) => format!("{strategy}, no cache"),
+            (strategy, Some(policy)) => format!("{strategy}, {}", policy.name()),
+        }
+    }
+}
+
+/// What one consumer got.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Got {
+    /// Content of Data that came, bit/s.
+    pub bps: f64,
+    /// From the making of an Interest to its Data, mean, ms.
+    pub delay_ms: f64,
+    /// Interests that were sent again.
+    pub retransmissions: u64,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Ndise {
+    /// Where.
+    pub place: Place,
+    /// How.
+    pub arm: Arm,
+    /// The seed.
+    pub seed: u64,
+    /// How long before measuring begins, ns; and for how long it goes on.
+    pub warm_ns: u64,
+    /// See there.
+    pub counted_ns: u64,
+}
+
+/// What one run came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Of each consumer.
+    pub got: [Got; 2],
+    /// Interests that forwarders with caches answered themselves, of those that came to them.
+    pub hits: f64,
+    /// With VIP, of each forwarder: objects that it kept, most popular first, and in how many slots
+    /// that were measured.
+    pub held: [Vec<(Vec<usize>, usize)>; 2],
+    /// Octets of the exchange between routers, for each of a router's neighbours and slot.
+    pub exchange_octets: f64,
+}
+
+fn prefix() -> Name {
+    Name::new().join_generic(*b"store")
+}
+
+impl Ndise {
+    /// The paper's run: 1.5 h, of which the last third is measured.
+    pub fn new(place: Place, arm: Arm, seed: u64) -> Self {
+        Ndise { place, arm, seed, warm_ns: 3600 * SECOND, counted_ns: 1800 * SECOND }
+    }
+
+    /// A run as long as this in all, of which the last third is measured.
+    #[must_use]
+    pub fn lasting(mut self, ns: u64) -> Self {
+        (self.warm_ns, self.counted_ns) = (ns / 3 * 2, ns / 3);
+        self
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Outcome {
+        let mut net = Built::new(self);
+        net.network.run_until(self.warm_ns);
+        let before = net.lookups();
+        net.network.run_until(self.warm_ns + self.counted_ns);
+        let after = net.lookups();
+        let share = |(hits, met): (u64, u64)| hits as f64 / met.max(1) as f64;
+        Outcome {
+            got: [0, 1].map(|i| net.got(i, self.counted_ns)),
+            hits: share((after.0 - before.0, after.1 - before.1)),
+            held: [0, 1].map(|i| net.held(i)),
+            exchange_octets: net.exchange_octets(),
+        }
+    }
+}
+
+/// A network with what is to be read.
+struct Built {
+    network: Network,
+    nodes: Vec<NodeId>,
+    caches: [usize; 2],
+    readers: Vec<AppId>,
+    agents: Vec<AppId>,
+    links: usize,
+}
+
+impl Built {
+    fn new(of: &Ndise) -> Self {
+        let (place, mut network) = (of.place, Network::new(of.seed));
+        let wires = place.wires();
+        let caches = place.caches();
+        let count = wires.iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1;
+        let nodes: Vec<NodeId> =
+            (0..count).map(|n| network.add_router(spec(of.arm, caches.contains(&n)))).collect();
+        let ports: Vec<PortId> = wires
+            .iter()
+            .map(|Wire(a, b, rtt_ms, mbps)| network.connect(nodes[*a], nodes[*b], link(*rtt_ms, *mbps)))
+            .collect();
+        let neighbours = neighbours(&network, &wires, &ports, count);
+        let hops = hops(&neighbours, place.server());
+        for (n, hops) in hops.iter().enumerate() {
+            let router = network.router(nodes[n]);
+            for (cost, b) in hops.iter().enumerate() {
+                let face = neighbours[n][*b].1;
+                router.fib_add_nexthop(prefix().as_name(), face, cost as u64).expect("room in the FIB");
+            }
+            let strategy = Name::new().join_generic(*b"localhost").join_generic(*b"nfd");
+            let strategy = strategy.join_generic(*b"strategy").join_generic(of.arm.strategy.as_bytes());
+            router.strategy_set(Name::new().as_name(), strategy.as_name()).expect("a strategy");
+        }
+        network.attach(nodes[place.server()], Box::new(Producer::new(prefix(), CONTENT_OCTETS)));
+        let interval_ns = CONTENT_OCTETS as u64 * 8 * SECOND / CONSUMER_BPS;
+        let reader = |i: usize| {
+            let seed = of.seed * 2 + i as u64;
+            let (window, from) = (WINDOW, of.warm_ns);
+            ObjectReader::new(&prefix(), OBJECTS, PACKETS, window, interval_ns, RTO_NS, from, seed)
+        };
+        let mut agents = Vec::new();
+        if of.arm == Arm::VIP {
+            for n in 0..count {
+                let is_cache = caches.contains(&n);
+                let agent = agent(of, &network, nodes[n], &neighbours[n], &hops[n], is_cache);
+                agents.push(network.attach_with_local_fields(nodes[n], Box::new(agent)));
+            }
+        }
+        let readers = place.consumers().into_iter().enumerate();
+        let readers = readers.map(|(i, (_, n))| network.attach(nodes[n], Box::new(reader(i)))).collect();
+        Built { network, nodes, caches, readers, agents, links: 2 * wires.len() }
+    }
+
+    /// Hits and Interests of objects at the forwarders with caches.
+    fn lookups(&self) -> (u64, u64) {
+        let of = |n: &usize| {
+            let status = self.network.router(self.nodes[*n]).cs_status();
+            let agent = self.agents.get(*n).and_then(|agent| self.network.behaviour::<VipAgent>(*agent));
+            let looked_up = agent.map_or(0, |agent| agent.looked_up);
+            (status.hits, status.hits + status.misses - looked_up)
+        };
+        self.caches.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    fn got(&self, i: usize, counted_ns: u64) -> Got {
+        let Some(reader) = self.network.behaviour::<ObjectReader>(self.readers[i]) else {
+            return Got::default();
+        };
+        Got {
+            bps: reader.octets as f64 * 8e9 / counted_ns as f64,
+            delay_ms: reader.delay_ns as f64 / reader.data.max(1) as f64 / MS as f64,
+            retransmissions: reader.retransmissions,
+        }
+    }
+
+    fn held(&self, i: usize) -> Vec<(Vec<usize>, usize)> {
+        let agent = self.agents.get(self.caches[i]);
+        let Some(agent) = agent.and_then(|agent| self.network.behaviour::<VipAgent>(*agent)) else {
+            return Vec::new();
+        };
+        let mut held: Vec<(Vec<usize>, usize)> = Vec::new();
+        for now in &agent.held {
+            let ranks: Vec<usize> = now.iter().map(|k| k + 1).collect();
+            match held.iter_mut().find(|(known, _)| *known == ranks) {
+                Some((_, slots)) => *slots += 1,
+                None => held.push((ranks, 1)),
+            }
+        }
+        held.sort_by_key(|(_, slots)| std::cmp::Reverse(*slots));
+        held
+    }
+
+    fn exchange_octets(&self) -> f64 {
+        let agents = self.agents.iter().filter_map(|agent| self.network.behaviour::<VipAgent>(*agent));
+        let (octets, slots) =
+            agents.fold((0, 0), |(octets, _), agent| (octets + agent.octets, agent.vip().slot()));
+        octets as f64 / (slots.max(1) * self.links as u64) as f64
+    }
+}
+
+fn spec(arm: Arm, is_cache: bool) -> RouterSpec {
+    let packets = if is_cache && arm.policy.is_some() { ROOM * PACKETS as usize } else { 0 };
+    RouterSpec { cs_packets_max: packets, cs_policy: arm.policy.unwrap_or_default(), ..RouterSpec::default() }
+}
+
+/// A round trip without what it takes a Data to leave, half of it each way.
+fn link(rtt_ms: u64, mbps: u64) -> LinkSpec {
+    let leaving_ns = ON_LINK_OCTETS * 8_000 / mbps;
+    let delay_ns = (rtt_ms * MS).saturating_sub(leaving_ns) / 2;
+    LinkSpec { rate_bps: mbps * 1_000_000, delay_ns, codel: None, ..LinkSpec::default() }
+}
+
+/// Each node's neighbours, those with small numbers first: which node, its face, and the rate,
+/// octets per second.
+fn neighbours(
+    network: &Network,
+    wires: &[Wire],
+    ports: &[PortId],
+    count: usize,
+) -> Vec<Vec<(usize, FaceId, u64)>> {
+    let mut neighbours = vec![Vec::new(); count];
+    for (Wire(a, b, _, mbps), port) in wires.iter().zip(ports) {
+        let octets_per_s = mbps * 1_000_000 / 8;
+        neighbours[*a].push((*b, network.face_of_port(*port), octets_per_s));
+        neighbours[*b].push((*a, network.face_of_port(network.back(*port)), octets_per_s));
+    }
+    neighbours.iter_mut().for_each(|neighbours| neighbours.sort_unstable_by_key(|(n, ..)| *n));
+    neighbours
+}
+
+/// Which of its neighbours are nearer to the server, in hops: nearest first.
+fn hops(neighbours: &[Vec<(usize, FaceId, u64)>], server: usize) -> Vec<Vec<usize>> {
+    let mut distance = vec![usize::MAX; neighbours.len()];
+    let mut queue = std::collections::VecDeque::from([server]);
+    distance[server] = 0;
+    while let Some(n) = queue.pop_front() {
+        for (b, ..) in &neighbours[n] {
+            if distance[*b] == usize::MAX {
+                distance[*b] = distance[n] + 1;
+                queue.push_back(*b);
+            }
+        }
+    }
+    let nearer = |(n, own): (usize, &Vec<(usize, FaceId, u64)>)| {
+        let mut hops: Vec<usize> = (0..own.len()).filter(|i| distance[own[*i].0] < distance[n]).collect();
+        hops.sort_by_key(|i| distance[own[*i].0]);
+        hops
+    };
+    neighbours.iter().enumerate().map(nearer).collect()
+}
+
+fn name_of(n: usize) -> Vec<u8> {
+    format!("router-{n}").into_bytes()
+}
+
+/// Registers the objects at a router, and makes its agent.
+fn agent(
+    of: &Ndise,
+    network: &Network,
+    node: NodeId,
+    neighbours: &[(usize, FaceId, u64)],
+    hops: &[usize],
+    is_cache: bool,
+) -> VipAgent {
+    let router = network.router(node);
+    let files: Vec<Name> = (0..OBJECTS).map(|k| prefix().join_generic(k.to_string().into_bytes())).collect();
+    let names = files.iter().zip(0..).map(|(name, object)| ObjectName {
+        name: name.as_name(),
+        object,
+        id: u64::from(object),
+    });
+    router.objects_set(names).expect("a catalogue");
+    router.objects_only(true);
+    let room = PACKETS * PACKET_OCTETS;
+    if is_cache {
+        router.objects_room(ROOM * PACKETS as usize, ROOM as u64 * room);
+    }
+    let (period_ms, amplification) = of.place.slot();
+    let size = PACKETS * CONTENT_OCTETS as u64;
+    let objects = (0..OBJECTS as u64).map(|id| Object { id, octets: size }).collect();
+    let tier = Tier {
+        octets: ROOM as u64 * size,
+        rate: READ_OCTETS_PER_S * u64::from(period_ms) / 1000,
+        admit: 0,
+        evict: 0,
+    };
+    let plane = PlaneConfig {
+        amplification,
+        decay: Decay::from_half_life(HALF_LIFE_MS, period_ms),
+        follow: Follow::Scores,
+        tiers: if is_cache { vec![tier] } else { Vec::new() },
+        weight: 0,
+    };
+    let neighbour = |(n, _, octets_per_s): &(usize, FaceId, u64)| NeighbourConfig {
+        router: Some(name_of(*n)),
+        octets_per_s: *octets_per_s,
+        octets_per_s_out: *octets_per_s,
+    };
+    let config = Config {
+        router: name_of(node.index()),
+        boot: 1 + of.seed,
+        period_ms,
+        plane,
+        neighbours: neighbours.iter().map(neighbour).collect(),
+    };
+    let objects = Objects::new(objects).expect("a catalogue");
+    let mut vip = Vip::new(objects, config).expect("a configuration");
+    let plane: &mut Plane = vip.plane_mut();
+    for k in 0..OBJECTS {
+        plane.set_hops(k, hops.iter().copied());
+        plane.set_source(k, node.index() == of.place.server());
+    }
+    let faces = neighbours.iter().map(|(_, face, _)| *face).collect();
+    let demand = Demand::Counted { packets: PACKETS };
+    VipAgent::new(vip, period_ms, faces, demand, is_cache.then_some(room)).watch_from(of.warm_ns)
+}

@@ -1,0 +1,243 @@
+//! `ndise`: the networks of N-DISE (ICN 2022, section 5.2; rows VI-24 to VI-29) in virtual time,
+//! with VIP and with the ways of caching and forwarding that it is compared with.
+//!
+//! Runs of different seeds go on at once; what each comes to follows from its seed alone.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use clap::{Args, ValueEnum};
+use namely_bench::error::Error;
+use namely_sim::SECOND;
+use namely_sim::ndise::{self, Arm, Got, Outcome, Place};
+use namely_sim::table::Table;
+use serde_json::json;
+
+use crate::plot::{self, Bar};
+use crate::statistics;
+
+/// Longest run and most seeds that are taken: a day of virtual time each.
+const MINUTES_MAX: u64 = 24 * 60;
+/// See there.
+const SEEDS_MAX: u64 = 30;
+
+/// Which of the experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// Two forwarders in a line
+    Service,
+    /// The same with 2 Gbit/s to the server
+    Narrow,
+    /// Two ways to the server
+    Multipath,
+}
+
+impl Experiment {
+    fn place(self) -> Place {
+        match self {
+            Experiment::Service => Place::Service,
+            Experiment::Narrow => Place::Narrow,
+            Experiment::Multipath => Place::Multipath,
+        }
+    }
+}
+
+/// Options of `ndise`.
+#[derive(Args, Debug)]
+pub struct Ndise {
+    /// Experiments, all by default
+    #[arg(long, value_delimiter = ',')]
+    pub experiment: Vec<Experiment>,
+    /// Runs of each arm, with the seeds 1, 2 …
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
+    pub seeds: u64,
+    /// Virtual time of a run, of which the last third is measured
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=MINUTES_MAX))]
+    pub minutes: u64,
+    /// Runs at once
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// A line of JSON for each run instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Tables and plot of the lines that --json printed before, instead of runs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "minutes", "threads", "json"])]
+    pub from: Option<PathBuf>,
+    /// An SVG file to write
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// One run and what it came to.
+type Run = (ndise::Ndise, Outcome);
+
+/// Runs `ndise`.
+///
+/// # Errors
+/// What could not be read or written.
+pub fn run(options: &Ndise) -> Result<(), Error> {
+    let mut places: Vec<Place> = options.experiment.iter().map(|one| one.place()).collect();
+    if places.is_empty() {
+        places.extend(Place::ALL);
+    }
+    let known = options.from.as_deref().map(read).transpose()?;
+    let mut bars = Vec::new();
+    for place in places {
+        let runs = match &known {
+            Some(known) => known.iter().filter(|(run, _)| run.place == place).cloned().collect(),
+            None => runs(place, options),
+        };
+        if runs.is_empty() {
+            continue;
+        }
+        if options.json {
+            runs.iter().try_for_each(|run| print(&format!("{}\n", line(run))))?;
+        } else {
+            print(&format!("{}\n", table(place, &runs)))?;
+        }
+        bars.extend(bars_of(place, &runs));
+    }
+    let Some(path) = &options.plot else { return Ok(()) };
+    plot::write(path, &bars)
+}
+
+/// All runs of a network, by arm and seed.
+fn runs(place: Place, options: &Ndise) -> Vec<Run> {
+    let jobs = place.arms().into_iter().flat_map(|arm| (1..=options.seeds).map(move |seed| (arm, seed)));
+    let jobs: Vec<ndise::Ndise> = jobs
+        .map(|(arm, seed)| ndise::Ndise::new(place, arm, seed).lasting(options.minutes * 60 * SECOND))
+        .collect();
+    let (waiting, done) = (Mutex::new(jobs.iter().enumerate()), Mutex::new(Vec::new()));
+    let next = || waiting.lock().ok()?.next();
+    thread::scope(|scope| {
+        for _ in 0..options.threads {
+            scope.spawn(|| {
+                while let Some((i, job)) = next() {
+                    let outcome = job.run();
+                    if let Ok(mut done) = done.lock() {
+                        done.push((i, (*job, outcome)));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, run)| run).collect()
+}
+
+fn of_arm(runs: &[Run], arm: Arm) -> impl Iterator<Item = &Outcome> {
+    runs.iter().filter(move |(run, _)| run.arm == arm).map(|(_, outcome)| outcome)
+}
+
+/// A mean with its interval.
+fn cell(values: impl Iterator<Item = f64>, digits: usize) -> String {
+    let (mean, half) = statistics::mean(&values.collect::<Vec<_>>());
+    half.map_or_else(|| format!("{mean:.digits$}"), |half| format!("{mean:.digits$}±{half:.digits$}"))
+}
+
+fn table(place: Place, runs: &[Run]) -> String {
+    let [(one, _), (other, _)] = place.consumers();
+    let heads = [
+        place.label().to_owned(),
+        format!("{one} Mbit/s"),
+        "ms".into(),
+        format!("{other} Mbit/s"),
+        "ms".into(),
+        "hits %".into(),
+    ];
+    let mut table = Table::new(&heads.each_ref().map(String::as_str));
+    for arm in place.arms() {
+        let bps = |i: usize| cell(of_arm(runs, arm).map(|outcome| outcome.got[i].bps / 1e6), 2);
+        let ms = |i: usize| cell(of_arm(runs, arm).map(|outcome| outcome.got[i].delay_ms), 1);
+        let hits = cell(of_arm(runs, arm).map(|outcome| outcome.hits * 100.0), 1);
+        table.row([arm.label(), bps(0), ms(0), bps(1), ms(1), hits]);
+    }
+    let mut text = table.text();
+    for (run, outcome) in runs.iter().filter(|(run, _)| run.arm == Arm::VIP) {
+        for (held, which) in outcome.held.iter().zip(["first", "second"]) {
+            if let Some((ranks, slots)) = held.first() {
+                let of: usize = held.iter().map(|(_, slots)| slots).sum();
+                let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+                let ranks = ranks.join(" ");
+                text += &format!("vip, seed {}: {which} keeps {ranks} in {slots} of {of} slots\n", run.seed);
+            }
+        }
+    }
+    text
+}
+
+fn line((run, outcome): &Run) -> serde_json::Value {
+    let names = run.place.consumers();
+    let got = names.iter().zip(outcome.got).map(|((name, _), got)| {
+        json!({
+            "consumer": name, "bps": got.bps, "delay_ms": got.delay_ms,
+            "retransmissions": got.retransmissions,
+        })
+    });
+    json!({
+        "place": run.place.label(), "arm": run.arm.label(), "seed": run.seed,
+        "measured_s": run.counted_ns / SECOND, "consumers": got.collect::<Vec<_>>(),
+        "hit_ratio": outcome.hits, "held": outcome.held, "exchange_octets": outcome.exchange_octets,
+    })
+}
+
+/// Runs that were printed with --json.
+fn read(path: &Path) -> Result<Vec<Run>, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Error::environment(format!("cannot read {}", path.display()), e))?;
+    let run = |(n, line): (usize, &str)| {
+        let refused = || Error::Usage(format!("{}, line {}: no run of ndise", path.display(), n + 1));
+        serde_json::from_str(line).ok().as_ref().and_then(run_of).ok_or_else(refused)
+    };
+    text.lines().enumerate().map(run).collect()
+}
+
+/// The run of a line that [`line`] made.
+fn run_of(value: &serde_json::Value) -> Option<Run> {
+    let place = Place::ALL.into_iter().find(|place| value["place"] == place.label())?;
+    let arm = place.arms().into_iter().find(|arm| value["arm"] == arm.label())?;
+    let consumers = value["consumers"].as_array()?;
+    let got = |i: usize| {
+        let consumer = consumers.get(i)?;
+        Some(Got {
+            bps: consumer["bps"].as_f64()?,
+            delay_ms: consumer["delay_ms"].as_f64()?,
+            retransmissions: consumer["retransmissions"].as_u64()?,
+        })
+    };
+    let measured_ns = value["measured_s"].as_u64()?.checked_mul(SECOND)?;
+    let run = ndise::Ndise::new(place, arm, value["seed"].as_u64()?).lasting(measured_ns.checked_mul(3)?);
+    let outcome = Outcome {
+        got: [got(0)?, got(1)?],
+        hits: value["hit_ratio"].as_f64()?,
+        held: serde_json::from_value(value["held"].clone()).ok()?,
+        exchange_octets: value["exchange_octets"].as_f64()?,
+    };
+    Some((run, outcome))
+}
+
+fn bars_of(place: Place, runs: &[Run]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    let mut add = |what: String, value: &dyn Fn(&Outcome) -> f64| {
+        for arm in place.arms() {
+            let values: Vec<f64> = of_arm(runs, arm).map(value).collect();
+            let (mean, half) = statistics::mean(&values);
+            let half = half.unwrap_or(0.0);
+            let panel = format!("{}: {what}", place.label());
+            bars.push(Bar { panel, label: arm.label(), value: mean, low: mean - half, high: mean + half });
+        }
+    };
+    for (i, (name, _)) in place.consumers().into_iter().enumerate() {
+        add(format!("throughput at {name}, Mbit/s"), &|outcome| outcome.got[i].bps / 1e6);
+        add(format!("delay at {name}, ms"), &|outcome| outcome.got[i].delay_ms);
+    }
+    add("hit ratio, %".into(), &|outcome| outcome.hits * 100.0);
+    bars
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    write!(io::stdout(), "{text}").map_err(|source| Error::environment("writing the result", source))
+}

@@ -1,0 +1,45 @@
+//! `namely-experiments ndise`, a minute of one seed.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn ndise(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_namely-experiments"));
+    let output = command.arg("ndise").args(arguments).output().expect("the program");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// VI-29.
+#[test]
+fn a_minute_of_the_service_network_is_a_line_for_each_arm_with_what_the_paper_measures() {
+    let short = ["--experiment", "service", "--seeds", "1", "--minutes", "1", "--json"];
+    let text = ndise(&short);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let arms: Vec<&str> = lines.iter().map(|line| line["arm"].as_str().expect("an arm")).collect();
+    let expected =
+        ["best-route, no cache", "best-route, lru", "best-route, arc", "best-route, s3-fifo", "vip"];
+    assert_eq!(arms, expected);
+    for line in &lines {
+        assert_eq!((line["measured_s"].as_u64(), line["seed"].as_u64()), (Some(20), Some(1)));
+        for consumer in line["consumers"].as_array().expect("consumers") {
+            let (bps, delay_ms) = (consumer["bps"].as_f64(), consumer["delay_ms"].as_f64());
+            // A window of eight packets in a round trip, and no more than a consumer reads.
+            assert!(bps.is_some_and(|bps| (1.5e6..4.1e6).contains(&bps)), "{line}");
+            assert!(delay_ms.is_some_and(|ms| (20.0..200.0).contains(&ms)), "{line}");
+        }
+    }
+    assert_eq!(lines[0]["hit_ratio"].as_f64(), Some(0.0));
+    // Tables and the plot of what was printed.
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, plot) = (folder.path().join("runs.jsonl"), folder.path().join("plot.svg"));
+    std::fs::write(&from, &text).expect("a file");
+    let paths = [&from, &plot].map(|path| path.to_str().expect("a path"));
+    let table = ndise(&["--from", paths[0], "--plot", paths[1]]);
+    let bps = lines[4]["consumers"][0]["bps"].as_f64().expect("a rate") / 1e6;
+    let row = table.lines().find(|row| row.starts_with("vip ")).expect("a row");
+    assert!(row.contains(&format!("{bps:.2}")), "{row}");
+    let svg = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(svg.contains("service: hit ratio, %"));
+}
