@@ -161,6 +161,9 @@ pub enum Command {
     Catalogue(catalogue::Cat),
     /// Print what NFD's configuration is as namelyd's
     Migrate(migrate::Migrate),
+    /// Show what the router's virtual plane of VIP keeps, directs and hears
+    #[command(subcommand)]
+    Vip(vip::Vip),
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,

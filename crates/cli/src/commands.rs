@@ -31,6 +31,7 @@ pub mod strategy;
 pub mod testbed;
 pub mod top;
 pub mod up;
+pub mod vip;
 pub mod wait;
 pub mod why;
 
@@ -91,6 +92,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Migrate(c) => c.run(&ctx),
         Command::Model(c) => c.run(&ctx),
         Command::Catalogue(c) => c.run(&ctx),
+        Command::Vip(c) => c.run(&ctx),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             out.answer(|| format!("namely {version}"), || serde_json::json!({"version": version}));

@@ -324,3 +324,26 @@ fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["well"], &summary["nodes"][0]["router"]), (&true.into(), &"ended well".into()));
 }
+
+#[test]
+fn three_routers_in_a_line_learn_what_to_keep() {
+    if !can_build(own_options()) {
+        return;
+    }
+    let home = Home::new();
+    fs::write(home.path("learn.toml"), home.ok(["testbed", "init", "learn"])).unwrap();
+    let summary = run(&home, &home.path("learn.toml"));
+    assert_eq!(summary["well"], true, "{summary:#}");
+    let learned = |node: &str| fs::read_to_string(home.path(&format!("results/{node}/learned.log"))).unwrap();
+    let kept = |node: &str| {
+        let told = learned(node);
+        let kept = told.lines().filter(|line| line.contains(" memory "));
+        kept.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(kept("edge"), ["/hot"], "{}", learned("edge"));
+    assert_eq!(kept("middle"), ["/warm"], "{}", learned("middle"));
+    let counters = fs::read_to_string(home.path("results/middle/counters.json")).unwrap();
+    for counted in ["vip.counts_heard", "vip.offers_heard", "vip.offers_told"] {
+        assert!(counters.contains(counted), "{counted}: {counters}");
+    }
+}

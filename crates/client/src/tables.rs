@@ -3,8 +3,8 @@
 
 use namely_wire::mgmt::{
     Command, ControlParameters, Counter, CsDiskStatus, CsInfo, CsList, CsListQuery, CsPacket, Dataset,
-    Explained, FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, blocks, cs_flags,
-    explain_name, strategy_name,
+    Explained, FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, VipNeighbour, VipObject,
+    VipStatus, blocks, cs_flags, explain_name, strategy_name,
 };
 use namely_wire::{DecodeError, Name};
 
@@ -222,6 +222,31 @@ impl Client {
     /// As of [`Client::strategies`].
     pub fn neighbors(&mut self) -> Result<Vec<NeighborStatus>, ClientError> {
         self.entries(Dataset::NeighborsList)
+    }
+
+    /// What the virtual plane of VIP is and did (`vip/status`), if the router runs one; namely's
+    /// router only.
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn vip_status(&mut self) -> Result<Option<VipStatus>, ClientError> {
+        Ok(self.entries(Dataset::VipStatus)?.into_iter().next())
+    }
+
+    /// The objects that are registered for VIP (`vip/objects`); namely's router only.
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn vip_objects(&mut self) -> Result<Vec<VipObject>, ClientError> {
+        self.entries(Dataset::VipObjects)
+    }
+
+    /// The neighbours with which VIPs are exchanged (`vip/neighbours`); namely's router only.
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn vip_neighbours(&mut self) -> Result<Vec<VipNeighbour>, ClientError> {
+        self.entries(Dataset::VipNeighbours)
     }
 
     /// What was dropped and why, of the router and of each face (`status/counters`); namely's

@@ -11,12 +11,14 @@ mod discovery;
 mod disk;
 mod exit;
 mod kernel;
+mod key;
 mod log;
 mod metrics;
 mod privileges;
 mod router;
 mod run;
 mod service;
+mod vip;
 
 pub use args::{CommandLine, DaemonArgs, command};
 pub use config::{parse_name, parse_octets};

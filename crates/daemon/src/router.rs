@@ -15,13 +15,15 @@ use namely_wire::mgmt::Scope;
 use namely_wire::{FaceUri, MacAddress};
 
 use crate::config::{Config, default_listeners, default_socket};
-use crate::control::{ControlThread, Order, OrderSender};
+use crate::control::{ControlThread, Order, OrderSender, Reload};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
-use crate::discovery::{self, KeptKey, Running, WatchedLink};
+use crate::discovery::{self, Running, WatchedLink};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::kernel::{self, Kernel, Opened};
+use crate::key::RouterKey;
 use crate::metrics;
+use crate::vip;
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
 /// it.
@@ -40,6 +42,8 @@ pub struct Router {
     metrics: Option<metrics::Running>,
     /// Ends first of these, as it says goodbye to neighbours.
     discovery: Option<Running>,
+    /// The virtual plane of VIP, if the configuration has one.
+    vip: Option<vip::Running>,
     core: Arc<Core>,
     /// The content store's disk, where it has one, to which it is spilled at the end.
     disk: Option<Arc<Disk>>,
@@ -61,14 +65,14 @@ impl Router {
     /// # Errors
     /// As [`Router::start`].
     pub fn start_with(config: Config, ended: impl FnOnce() + Send + 'static) -> Result<Router, Failure> {
-        let kept = KeptKey::read(&config)?;
-        Self::start_keyed(config, kept, ended)
+        let key = RouterKey::read(&config)?;
+        Self::start_keyed(config, key, ended)
     }
 
     /// The same with the key that was read before.
     pub(crate) fn start_keyed(
         config: Config,
-        kept: KeptKey,
+        key: RouterKey,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
         // Before anybody can connect: whoever signs a command then signs it after the start.
@@ -85,11 +89,15 @@ impl Router {
         let plane = Arc::new(plane);
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
         let listening = listen(&config, &plane, kernel.as_deref())?;
-        let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, kept)?;
+        let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, &key)?;
+        let vip = vip::start(&config, &plane, &core, &key)?;
         let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
         if let Some(discovery) = &discovery {
             control.set_discovery(discovery);
+        }
+        if let Some(vip) = &vip {
+            control.set_vip(vip);
         }
         if let Some(disk) = &disk {
             control.set_disk(disk.clone());
@@ -106,6 +114,7 @@ impl Router {
             kernel: kernel.clone(),
             disk: disk.clone(),
             links: discovery.as_ref().map(Running::view),
+            vip: vip.as_ref().map(vip::Running::view),
             orders: orders.clone(),
             start_ms: start.unix_ms,
             faces_max: served.faces_max,
@@ -118,7 +127,18 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router { orders, control: Some(thread), plane, listening, metrics, discovery, core, disk, kernel })
+        Ok(Router {
+            orders,
+            control: Some(thread),
+            plane,
+            listening,
+            metrics,
+            discovery,
+            vip,
+            core,
+            disk,
+            kernel,
+        })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -129,6 +149,7 @@ impl Router {
         policy(config)?;
         config.discovery.settings().map_err(wrong_configuration)?;
         kernel::check(config).map_err(wrong_configuration)?;
+        vip::check(config).map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)
     }
@@ -148,10 +169,14 @@ impl Router {
     /// # Errors
     /// When the configuration is wrong; the present one then stays in force.
     pub fn reload(&self, config: Config) -> Result<(), Failure> {
-        Self::check(&config)?;
         let policy = policy(&config)?;
         let neighbours = config.discovery.settings().map_err(wrong_configuration)?;
-        self.orders.send(Order::Reload(Box::new(config), policy, Box::new(neighbours)));
+        let core: Result<Core, String> = config.forwarder(0);
+        core.map(drop).map_err(wrong_configuration)?;
+        // Read here, as it may be long, and entered by the thread of VIP.
+        let vip = vip::check(&config).map_err(wrong_configuration)?;
+        let reload = Reload { config, policy, neighbours, vip };
+        self.orders.send(Order::Reload(Box::new(reload)));
         Ok(())
     }
 
@@ -186,6 +211,7 @@ impl Router {
     fn halt(&mut self) {
         self.metrics = None;
         self.discovery = None;
+        self.vip = None;
         self.orders.send(Order::Stop);
         // The control thread may be waiting for a worker.
         self.plane.request_stop();

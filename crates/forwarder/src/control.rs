@@ -289,6 +289,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         })
     }
 
+    /// The next hops of the longest prefix of `name`, cheapest first, each with whether it leads to
+    /// an application of this machine.
+    pub fn fib_next_hops(&self, name: NameRef<'_>) -> Vec<(FaceId, bool)> {
+        let hops = self.with_key(name, |key| self.fib.longest_with_costs(key));
+        let hops = hops.map(|(_, hops)| hops).unwrap_or_default().into_iter().map(|hop| hop.face);
+        let leads_here = |face: FaceKey| {
+            face == FaceKey::LOCAL || self.faces.hold_key(face).is_some_and(|face| face.is_local())
+        };
+        hops.map(|face| (face.id(), leads_here(face))).collect()
+    }
+
     /// All FIB entries.
     pub fn fib_snapshot(&self) -> Vec<FibEntry> {
         let mut entries = Vec::new();

@@ -8,7 +8,8 @@ use std::fmt;
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
     Counter, CsDiskStatus, CsInfo, CsListQuery, CsPacket, Explained, FacePersistency, FaceStatus, FibEntry,
-    GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice,
+    GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice, VipNeighbour, VipObject,
+    VipStatus,
 };
 use namely_wire::{FaceUri, Name, NameRef};
 
@@ -23,6 +24,20 @@ pub struct Control<'a> {
     pub neighbors: Option<&'a dyn Neighbors>,
     /// The content store's disk, where it has one.
     pub disk: Option<&'a dyn CsDisk>,
+    /// The virtual plane of VIP, where the router runs one.
+    pub vip: Option<&'a dyn Vip>,
+}
+
+/// The virtual plane of VIP. None of these waits for it.
+pub trait Vip {
+    /// What it is and did.
+    fn status(&self) -> VipStatus;
+
+    /// The registered objects, in the order of the catalogue.
+    fn objects(&self) -> Vec<VipObject>;
+
+    /// The neighbours, in the order of the configuration.
+    fn neighbours(&self) -> Vec<VipNeighbour>;
 }
 
 /// Who is on the links.

@@ -55,7 +55,8 @@
 //! let requester = Requester::Unknown;
 //! let incoming = Incoming { interest: &interest, face_id: 300, is_local: true, requester };
 //! let mut replies = Vec::new();
-//! let control = Control { faces: &NoFaces, tables: &tables, neighbors: None, disk: None };
+//! let (neighbors, disk, vip) = (None, None, None);
+//! let control = Control { faces: &NoFaces, tables: &tables, neighbors, disk, vip };
 //! management.handle(incoming, control, now, &mut replies);
 //!
 //! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
@@ -80,7 +81,7 @@ mod tables;
 pub use announcement::{ANNOUNCED_PREFIXES_MAX, Announced};
 pub use control::{
     Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables,
-    UpdateFaceError,
+    UpdateFaceError, Vip,
 };
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};

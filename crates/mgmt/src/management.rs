@@ -11,7 +11,7 @@ use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement::{self, Announced};
 use crate::authenticate::Authenticator;
-use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables};
+use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables, Vip};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
@@ -468,6 +468,12 @@ impl Management {
                 encode_blocks(&control.neighbors.map(|all| all.neighbors()).unwrap_or_default())
             }
             Dataset::BptList => encode_blocks(&modules::bpt::list(control.tables)),
+            Dataset::VipStatus => {
+                let status: Vec<_> = control.vip.map(Vip::status).into_iter().collect();
+                encode_blocks(&status)
+            }
+            Dataset::VipObjects => encode_blocks(&control.vip.map(Vip::objects).unwrap_or_default()),
+            Dataset::VipNeighbours => encode_blocks(&control.vip.map(Vip::neighbours).unwrap_or_default()),
         }
     }
 
@@ -506,7 +512,10 @@ impl Management {
         let of_disk = of_disk.into_iter().filter(|counter| counter.value > 0);
         let of_disk =
             of_disk.map(|counter| Counter::new(format!("cs_disk.{}", counter.label), counter.value));
-        counters.chain(of_links).chain(of_disk).chain(self.own_counters()).collect()
+        let of_vip = control.vip.map(|vip| vip.status().counters).unwrap_or_default();
+        let of_vip = of_vip.into_iter().filter(|counter| counter.value > 0);
+        let of_vip = of_vip.map(|counter| Counter::new(format!("vip.{}", counter.label), counter.value));
+        counters.chain(of_links).chain(of_disk).chain(of_vip).chain(self.own_counters()).collect()
     }
 
     fn subscribe(

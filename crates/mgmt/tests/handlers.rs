@@ -118,6 +118,7 @@ impl World {
             tables: &self.tables,
             neighbors: None,
             disk: self.disk.as_ref().map(|disk| disk as &dyn CsDisk),
+            vip: None,
         }
     }
 

@@ -126,6 +126,11 @@ impl Lab {
                 command
             }
         };
+        for (file, text) in &settings.files {
+            let path = self.folder.join(name).join(file);
+            fs::write(&path, text)
+                .map_err(|e| TestbedError::unable(format!("cannot write {}", path.display()), e))?;
+        }
         match &settings.config {
             Some(config) => {
                 let file = self.folder.join(name).join("namely.toml");

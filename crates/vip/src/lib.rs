@@ -29,6 +29,7 @@ mod neighbour;
 mod objects;
 pub mod placement;
 mod plane;
+mod popularity;
 mod vip;
 
 pub use count::{COUNT_MAX, Decay, UNIT, VIPS_OCTETS_MAX, vips_of};
@@ -36,4 +37,5 @@ pub use counters::{Counter, Counters};
 pub use objects::{Object, ObjectId, Objects, ObjectsError};
 pub use placement::{NOWHERE, Tier};
 pub use plane::{Follow, Plane, PlaneConfig, Totals};
+pub use popularity::{HYSTERESIS_PERCENT, Popularity};
 pub use vip::{Action, Config, ConfigError, Look, NeighbourConfig, NeighbourStatus, Vip};

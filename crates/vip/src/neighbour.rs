@@ -87,10 +87,15 @@ impl Neighbour {
 
     /// A slot of one's own begins, in which counts are asked for at `time_us`.
     pub(crate) fn begin(&mut self, time_us: u64) {
-        (self.requests_left, self.segments_left) = (REQUESTS_MAX, REQUESTS_MAX * SEGMENTS_MAX as u32);
+        self.allow();
         self.counts_asked_us = Some(time_us);
         (self.assembly.of, self.assembly.come) = (None, 0);
         self.assembly.counts.fill(0);
+    }
+
+    /// Requests of it are looked at, as many as in a slot.
+    pub(crate) fn allow(&mut self) {
+        (self.requests_left, self.segments_left) = (REQUESTS_MAX, REQUESTS_MAX * SEGMENTS_MAX as u32);
     }
 
     /// Returns true if counts were asked for and are not whole.
@@ -106,6 +111,25 @@ impl Neighbour {
         self.offers_asked_us = None;
         self.waiting = None;
         self.under_way.drain(..)
+    }
+
+    /// Goes on where `old` is; `objects` has the place there of each object. Counts that are only
+    /// in part there are asked for again with the next slot.
+    pub(crate) fn take_over(&mut self, old: &Neighbour, objects: &[Option<usize>]) {
+        let place = |k: usize| objects.iter().position(|place| *place == Some(k));
+        let moved = |u: &UnderWay| place(u.object).map(|object| UnderWay { object, ..*u });
+        let under_way = old.under_way.iter().filter_map(moved).collect();
+        let (router, assembly) = (core::mem::take(&mut self.router), core::mem::take(&mut self.assembly));
+        let octets_per_s_out = self.octets_per_s_out;
+        *self = Neighbour {
+            router,
+            octets_per_s_out,
+            assembly,
+            under_way,
+            counts_asked_us: None,
+            waiting: old.waiting.clone(),
+            ..*old
+        };
     }
 
     /// It has entered all up to this slot.

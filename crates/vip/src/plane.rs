@@ -50,8 +50,8 @@ pub struct PlaneConfig {
     pub weight: u64,
 }
 
-/// VIPs by what became of them, in [`crate::UNIT`], since the plane was made:
-/// `counts + pending + departed + drained + arrived + saturated = entered`, to the unit.
+/// VIPs by what became of them, in [`crate::UNIT`], since the plane was made: `counts + pending +
+/// departed + drained + arrived + saturated + withdrawn = entered`, to the unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Asked for here, times the amplification, or received, or given back.
@@ -64,6 +64,8 @@ pub struct Totals {
     pub arrived: u64,
     /// Cut off because a count was at [`COUNT_MAX`].
     pub saturated: u64,
+    /// Of objects that left the catalogue.
+    pub withdrawn: u64,
 }
 
 /// The counts, scores and links of a router.
@@ -127,6 +129,35 @@ impl Plane {
         }
     }
 
+    /// Goes on where `old` is: `objects` has the place there of each object of this plane, `links`
+    /// that of each link. What is new begins with nothing.
+    pub(crate) fn take_over(&mut self, old: &Plane, objects: &[Option<usize>], links: &[Option<usize>]) {
+        self.totals = old.totals;
+        let sum = |counts: &[u64]| counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let all = sum(&old.counts).saturating_add(sum(&old.got));
+        for (k, place) in objects.iter().enumerate() {
+            let Some(before) = *place else { continue };
+            (self.counts[k], self.got[k]) = (old.counts[before], old.got[before]);
+            (self.told[k], self.scores[k]) = (old.told[before], old.scores[before]);
+            self.set_source(k, old.is_source[before]);
+            self.hold(k, old.placed[before]);
+        }
+        let kept = sum(&self.counts).saturating_add(sum(&self.got));
+        self.totals.withdrawn = self.totals.withdrawn.saturating_add(all.saturating_sub(kept));
+        for (link, place) in self.links.iter_mut().zip(links) {
+            let Some(before) = place.and_then(|b| old.links.get(b)) else { continue };
+            link.is_open = before.is_open;
+            for (k, place) in objects.iter().enumerate() {
+                let Some(place) = *place else { continue };
+                link.heard[k] = before.heard[place];
+                link.sent_score[k] = before.sent_score[place];
+                if let Some((_, vips)) = before.sent.filter(|(object, _)| *object == place) {
+                    link.sent = Some((k, vips));
+                }
+            }
+        }
+    }
+
     /// Objects.
     pub fn objects(&self) -> usize {
         self.counts.len()
@@ -151,6 +182,11 @@ impl Plane {
         if is_source {
             self.placed[k] = NOWHERE;
         }
+    }
+
+    /// Whether `k`'s source is here.
+    pub fn is_source(&self, k: usize) -> bool {
+        self.is_source[k]
     }
 
     /// Says in which tier `k` is held, for [`Follow::Store`] and as where it begins.

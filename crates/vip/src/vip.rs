@@ -188,6 +188,42 @@ impl Vip {
         Ok(Vip { config, objects, plane, neighbours, phase, slot: 0, began_ns: 0, asked_us: 0, counters })
     }
 
+    /// Goes on with another catalogue and other settings in the middle of a slot. Objects keep what
+    /// they have by their ids, neighbours by their names; the life and its slots go on. VIPs for a
+    /// neighbour that is left out return; those of an object that is left out are withdrawn.
+    /// Routes are to be set anew.
+    ///
+    /// # Errors
+    /// As of [`Vip::new`]; all is as before then.
+    pub fn exchange(&mut self, objects: Objects, config: Config) -> Result<(), ConfigError> {
+        let mut new = Vip::new(objects, Config { boot: self.config.boot, ..config })?;
+        let before = &self.config.neighbours;
+        let place = |(b, of): (usize, &NeighbourConfig)| match of.router {
+            Some(_) => before.iter().position(|old| old.router == of.router),
+            None => before.get(b).filter(|old| old.router.is_none()).map(|_| b),
+        };
+        let links: Vec<Option<usize>> = new.config.neighbours.iter().enumerate().map(place).collect();
+        for b in (0..self.neighbours.len()).filter(|b| !links.contains(&Some(*b))) {
+            self.neighbour_gone(b);
+        }
+        let place = |id: ObjectId| self.objects.index_of(id);
+        let places: Vec<_> = new.objects.as_slice().iter().map(|object| place(object.id)).collect();
+        new.plane.take_over(&self.plane, &places, &links);
+        for (neighbour, place) in new.neighbours.iter_mut().zip(&links) {
+            let old = place.and_then(|b| self.neighbours.get(b)).and_then(Option::as_ref);
+            match (neighbour, old) {
+                (Some(neighbour), Some(old)) => neighbour.take_over(old, &places),
+                // It need not wait for the next slot.
+                (Some(neighbour), None) => neighbour.allow(),
+                (None, _) => {}
+            }
+        }
+        (new.phase, new.slot, new.began_ns) = (self.phase, self.slot, self.began_ns);
+        (new.asked_us, new.counters) = (self.asked_us, self.counters.clone());
+        *self = new;
+        Ok(())
+    }
+
     /// Goes on to `now_ns`; `wall_us` is the time since 1970, us. Returns when to call again, ns.
     pub fn tick(&mut self, now_ns: u64, wall_us: u64, out: &mut Vec<Action>) -> u64 {
         let period_ns = u64::from(self.config.period_ms) * MS;

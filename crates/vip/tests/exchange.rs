@@ -229,3 +229,91 @@ fn counts_of_more_objects_than_a_packet_holds_come_in_segments_and_a_lost_one_is
         }
     }
 }
+
+/// Objects of the diamond by their ids.
+fn of_ids(ids: &[u64]) -> Objects {
+    Objects::new(ids.iter().map(|id| Object { id: *id, octets: 1000 }).collect()).unwrap()
+}
+
+#[test]
+fn settings_that_are_exchanged_in_the_middle_of_slots_move_no_vip_whatever_is_lost() {
+    let mut net = diamond();
+    adversary(&mut net, 4711, 20, 20, 900 * MS);
+    let mut draw = Draw(99);
+    // The catalogue and the neighbours in an order that goes round; 1 is a router with a cache.
+    for step in 0..60u64 {
+        let k = net.nodes[0].vip.objects().index_of(77 - step % 4).unwrap();
+        net.ask(0, k, UNIT / 3);
+        net.run(net.now_ns + draw.below(PERIOD));
+        for n in 0..2 {
+            let first = (step + n as u64) % 4;
+            let ids: Vec<u64> = (0..4).map(|i| 77 - (first + i) % 4).collect();
+            let before: Vec<(u64, u64)> = ids.iter().map(|id| scores(&net, n, *id)).collect();
+            let links = net.nodes[n].neighbours.clone();
+            let order: Vec<usize> = match links[0] {
+                // The one that speaks no VIP keeps its place.
+                _ if n == 0 => vec![1, 0, 2],
+                _ => vec![1, 0],
+            };
+            net.exchange(n, of_ids(&ids), &order, |_| {});
+            let links = net.nodes[n].neighbours.clone();
+            let to = |node| links.iter().position(|link| *link == Some(node));
+            let hops: Vec<usize> = if n == 0 { vec![0, 1, 2] } else { to(3).into_iter().collect() };
+            (0..4).for_each(|k| net.nodes[n].vip.plane_mut().set_hops(k, hops.iter().copied()));
+            let after: Vec<(u64, u64)> = ids.iter().map(|id| scores(&net, n, *id)).collect();
+            assert_eq!(before, after, "at {n} in step {step}");
+            net.check();
+        }
+    }
+    net.law = Box::new(|_| vec![20 * MS]);
+    net.run(net.now_ns + 60 * PERIOD);
+    net.check();
+    assert_eq!(net.lost_and_doubled(), (0, 0));
+    for n in 0..2 {
+        assert!(net.nodes[n].vip.plane().counts().iter().all(|count| *count == 0), "all has arrived");
+        assert!(net.count(n, Counter::OffersHeard) > 0 || n == 0);
+    }
+}
+
+/// What a router has of an object: its count, and its score.
+fn scores(net: &Net, n: usize, id: u64) -> (u64, u64) {
+    let vip = &net.nodes[n].vip;
+    let k = vip.objects().index_of(id).unwrap();
+    (vip.plane().counts()[k], vip.plane().scores()[k])
+}
+
+#[test]
+fn an_object_that_leaves_the_catalogue_takes_its_vips_along_and_comes_back_with_none() {
+    let mut net = diamond();
+    net.run(3 * PERIOD + 10 * MS);
+    net.ask(0, 0, 50 * UNIT);
+    net.ask(0, 1, 40 * UNIT);
+    net.run(5 * PERIOD + 10 * MS);
+    let (count, _) = scores(&net, 0, 77);
+    assert!(count > 0, "it waits");
+    let kept = scores(&net, 0, 76);
+    net.exchange(0, of_ids(&[74, 76]), &[0, 1, 2], |_| {});
+    net.check();
+    let totals = net.nodes[0].vip.plane().totals();
+    assert_eq!((totals.withdrawn, scores(&net, 0, 76)), (count, kept));
+    net.exchange(0, of_ids(&[77, 76]), &[0, 1, 2], |_| {});
+    assert_eq!((scores(&net, 0, 77), scores(&net, 0, 76)), ((0, 0), kept));
+    net.check();
+}
+
+#[test]
+fn what_waited_for_a_neighbour_that_is_left_out_returns() {
+    let mut net = diamond();
+    net.run(3 * PERIOD + 10 * MS);
+    // Nothing is acknowledged any more.
+    net.law = Box::new(|_| vec![]);
+    net.ask(0, 0, 50 * UNIT);
+    net.run(5 * PERIOD + 10 * MS);
+    let there = |net: &Net, b| net.nodes[0].vip.under_way(b).map(|offer| offer.vips).sum::<u64>();
+    let (first, second) = (there(&net, 0), there(&net, 1));
+    assert!(first > 0 && second > 0);
+    let (count, _) = scores(&net, 0, 77);
+    net.exchange(0, of_ids(&[77, 76, 75, 74]), &[1, 2], |_| {});
+    assert_eq!(scores(&net, 0, 77).0, count + first);
+    assert_eq!(there(&net, 0), second, "the other one's are still its own");
+}

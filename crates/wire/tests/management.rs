@@ -111,6 +111,58 @@ fn dataset_entries_have_the_octets_that_the_protocol_gives() {
 }
 
 #[test]
+fn what_the_virtual_plane_knows_is_told_and_read_back() {
+    let status = VipStatus {
+        router: "lab".into(),
+        key: vec![7; 32],
+        is_open: true,
+        slot: 9,
+        period_ms: 5000,
+        catalogue: "/etc/blocks.tsv".into(),
+        version: 3,
+        objects: 400,
+        blocks: 6000,
+        files: 60_000,
+        octets: u64::MAX,
+        room: 1 << 40,
+        counters: vec![Counter::new("slots", 9)],
+    };
+    assert_eq!(VipStatus::decode(&status.to_vec()), Ok(status.clone()));
+    let closed = VipStatus { is_open: false, counters: vec![], ..status };
+    assert_eq!(VipStatus::decode(&closed.to_vec()), Ok(closed));
+    let object = VipObject {
+        name: "/a#1".into(),
+        id: u64::MAX,
+        octets: 1,
+        count: 2,
+        score: 3,
+        asked: 4,
+        held: 5,
+        tier: Some(0),
+        is_source: true,
+        face_id: Some(300),
+    };
+    assert_eq!(VipObject::decode(&object.to_vec()), Ok(object.clone()));
+    let elsewhere = VipObject { tier: None, is_source: false, face_id: None, ..object };
+    assert_eq!(VipObject::decode(&elsewhere.to_vec()), Ok(elsewhere));
+    let neighbour = VipNeighbour {
+        remote: "udp4://192.0.2.1:6363".into(),
+        router: "desk".into(),
+        face_id: Some(300),
+        boot: Some(u64::MAX),
+        fresh_ms: Some(10),
+        under_way: 1 << 20,
+        slots_under_way: 1,
+        entered: 8,
+        counters: vec![Counter::new("refused", 1)],
+    };
+    assert_eq!(VipNeighbour::decode(&neighbour.to_vec()), Ok(neighbour));
+    let silent = VipNeighbour { remote: "udp4://192.0.2.2:6363".into(), ..VipNeighbour::default() };
+    assert_eq!(VipNeighbour::decode(&silent.to_vec()), Ok(silent));
+    assert_eq!(VipObject::decode(&[128, 0]), Err(DecodeError::Missing(304)));
+}
+
+#[test]
 fn the_content_stores_disk_is_told_in_even_numbers_and_read_back() {
     let disk = CsDiskStatus {
         folder: "/d".into(),

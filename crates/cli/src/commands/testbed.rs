@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use namely_testbed::file::Testbed;
 use namely_testbed::sandbox::{self, Place};
 use namely_testbed::{Interrupt, Lab, NodeReport, Report, TestbedError, devices, picture};
@@ -12,8 +12,9 @@ use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::output::Cell;
 
-/// The example that `init` prints.
-const EXAMPLE: &str = include_str!("../../../../docs/testbeds/three-on-a-bridge.toml");
+/// The examples that `init` prints.
+const BRIDGE: &str = include_str!("../../../../docs/testbeds/three-on-a-bridge.toml");
+const LEARN: &str = include_str!("../../../../docs/testbeds/three-that-learn.toml");
 
 /// The file in the folder of results: it also says that the folder is one.
 const COPY: &str = "testbed.toml";
@@ -26,8 +27,7 @@ pub enum Bed {
     /// Say what is wrong with a testbed's file, and what its nodes will have
     Check(Check),
     /// Print an example to begin with
-    #[command(after_help = "Example:\n  namely testbed init > three.toml && namely testbed run three.toml")]
-    Init,
+    Init(Init),
 }
 
 /// Build a testbed, run it to its end, and take it down.
@@ -58,14 +58,43 @@ pub struct Check {
     draw: Option<PathBuf>,
 }
 
+/// Print an example to begin with.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely testbed init > three.toml && namely testbed run three.toml\n  namely testbed init learn > learn.toml && namely testbed run learn.toml"
+)]
+pub struct Init {
+    /// Which.
+    #[arg(default_value = "bridge")]
+    example: Example,
+}
+
+/// An example of a testbed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Example {
+    /// Three routers on a bridge that find one another
+    Bridge,
+    /// Three routers in a line that learn what to keep (VIP)
+    Learn,
+}
+
+impl Example {
+    fn text(self) -> &'static str {
+        match self {
+            Example::Bridge => BRIDGE,
+            Example::Learn => LEARN,
+        }
+    }
+}
+
 impl Bed {
     /// Does what is asked.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Bed::Run(run) => run.run(ctx),
             Bed::Check(check) => check.run(ctx),
-            Bed::Init => {
-                ctx.out.write(EXAMPLE);
+            Bed::Init(init) => {
+                ctx.out.write(init.example.text());
                 Ok(())
             }
         }

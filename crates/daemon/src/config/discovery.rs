@@ -139,7 +139,7 @@ fn mtu_octets_min<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D
     }
 }
 
-fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Key>, D::Error> {
+pub(super) fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Key>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let digits = || D::Error::custom(format!("`{text}` is no key: write 64 hexadecimal digits"));
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router, StrategyError};
 use namely_security::sha256;
+use namely_vip::limits::OBJECTS_MAX;
 use namely_wire::{FaceUri, Name};
 
 use super::Config;
 
 /// The strategy of `/` where a network device is listened on.
 const SELF_LEARNING: &str = "/self-learning";
+
+/// The strategy of the names of registered objects.
+const VIP: &str = "/vip";
 
 /// Faces that the core has room for besides those of `faces_max`.
 const FACES_MORE: usize = 1024;
@@ -65,10 +69,14 @@ impl Config {
         forwarder.cs_limit(tables.cs_entries_max, tables.cs_octets_max);
     }
 
-    /// The strategies that were chosen. Where neighbours are looked for on a network device, so are
-    /// names that no route leads to, unless something else was chosen for `/`.
+    /// The strategies that were chosen. Where VIP's plane runs it directs the files of its
+    /// catalogue, and where neighbours are looked for on a network device, so are names that no
+    /// route leads to, unless something else was chosen there.
     fn strategies(&self) -> BTreeMap<Name, String> {
         let mut strategies = self.strategy.clone();
+        if let Some(vip) = &self.vip {
+            strategies.entry(vip.prefix.clone()).or_insert_with(|| VIP.to_owned());
+        }
         if self.discovery.enabled && self.faces.listen.iter().any(|uri| matches!(uri, FaceUri::Device(_))) {
             strategies.entry(Name::new()).or_insert_with(|| SELF_LEARNING.to_owned());
         }
@@ -109,6 +117,7 @@ impl Config {
             dead_nonce_lifetime_ns: tables.dead_nonce_lifetime_ms.saturating_mul(1_000_000),
             regions: self.network.regions.clone(),
             nack_no_route: tables.nack_no_route,
+            objects_max: self.vip.as_ref().map_or(OBJECTS_MAX, |vip| vip.blocks_max()),
             ..namely_forwarder::Config::new(sha256)
         }
     }

@@ -21,6 +21,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 pub(crate) mod values;
+mod vip;
 
 use std::collections::BTreeMap;
 
@@ -44,6 +45,7 @@ pub use process::Process;
 pub use readvertise::Readvertise;
 pub use tables::Tables;
 pub use values::{parse_name, parse_octets};
+pub use vip::{Register, Trust, Unregistered, Vip, VipNeighbour};
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine
 /// only.
@@ -76,6 +78,8 @@ pub struct Config {
     pub discovery: Discovery,
     /// Who forwards.
     pub kernel: Kernel,
+    /// The virtual plane of VIP, if it is to run.
+    pub vip: Option<Vip>,
     /// As whom the router runs, and what it gives up.
     pub process: Process,
     /// Where metrics are served.
@@ -147,9 +151,16 @@ impl Config {
             self.discovery, new.discovery, "discovery": enabled, key_chain,
         );
         let disk = self.cs.disk.restart_needed(&new.cs.disk);
+        // A plane begins and ends with the router; what it is like changes with a reload.
+        let has_plane = |config: &Config| config.vip.as_ref().map(|vip| vip.router.clone());
+        let vip = (has_plane(self) != has_plane(new)).then_some("vip.router");
+        // Tables are made for so many blocks.
+        let blocks_max = |config: &Config| config.vip.as_ref().map(|vip| vip.blocks_max());
+        let has_both = self.vip.is_some() && new.vip.is_some();
+        let register = (has_both && blocks_max(self) != blocks_max(new)).then_some("vip.register");
         let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, faces_max);
         let kernel = changed_keys!(self.kernel, new.kernel, "kernel": enabled);
         let all = faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery);
-        all.chain(metrics).chain(kernel).collect()
+        all.chain(metrics).chain(kernel).chain(vip).chain(register).collect()
     }
 }

@@ -64,6 +64,8 @@ fn documented_keys() -> Vec<String> {
         "faces.ethernet",
         "discovery",
         "kernel",
+        "vip",
+        "[vip.neighbour]",
     ];
     let rules = ["[authorization.user]", "[authorization.key]", "authorization"];
     sections.iter().chain(&rules).flat_map(|section| allowed_keys(section)).collect()
@@ -77,7 +79,7 @@ fn allowed_keys(section: &str) -> Vec<String> {
 
 /// Returns true if the key is a table, which the sample shows as a header.
 fn is_table(key: &str) -> bool {
-    ["multicast", "user", "key", "dispatcher", "memif", "ethernet", "accept", "disk"].contains(&key)
+    ["multicast", "user", "dispatcher", "memif", "ethernet", "accept", "disk", "neighbour"].contains(&key)
 }
 
 #[test]

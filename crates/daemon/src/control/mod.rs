@@ -47,6 +47,8 @@ pub(crate) struct ControlThread {
     links: Option<Links>,
     /// The content store's disk, where it has one.
     disk: Option<Arc<Disk>>,
+    /// The virtual plane of VIP, where it runs.
+    vip: Option<VipPlane>,
     leftovers: Leftovers,
     readvertiser: Readvertiser,
     config: Config,
@@ -67,18 +69,34 @@ struct Links {
     view: crate::discovery::View,
 }
 
+/// The thread of VIP, as the control thread sees it.
+struct VipPlane {
+    orders: crate::vip::Orders,
+    view: crate::vip::View,
+}
+
 /// Something that another thread wants of the control thread.
 pub(crate) enum Order {
     /// Switch to this configuration, with its policy and what it says of neighbours.
-    Reload(Box<Config>, Policy, Box<namely_discovery::Config>),
+    Reload(Box<Reload>),
     /// A face for management or a neighbour was made.
-    Made(Asker, Result<FaceStatus, CreateFaceError>),
+    Made(Asker, Box<Result<FaceStatus, CreateFaceError>>),
     /// Tell what management has counted.
     Counters(SyncSender<Vec<Counter>>),
     /// Confirm that the control thread and the data plane are well.
     Answer(SyncSender<()>),
     /// End.
     Stop,
+}
+
+/// What a reload brings.
+pub(crate) struct Reload {
+    pub(crate) config: Config,
+    pub(crate) policy: Policy,
+    /// Of neighbour discovery.
+    pub(crate) neighbours: namely_discovery::Config,
+    /// Of the virtual plane of VIP.
+    pub(crate) vip: Option<crate::vip::Settings>,
 }
 
 /// Who asked for a face.
@@ -131,6 +149,7 @@ impl ControlThread {
             links: None,
             listening: None,
             disk: None,
+            vip: None,
             config,
         }
     }
@@ -154,6 +173,11 @@ impl ControlThread {
         self.listening = Some(Listening::start(move || waker.wake())?);
         self.home.kernel = Some(kernel);
         Ok(())
+    }
+
+    /// From now on tells the thread of VIP of other settings, and shows what it knows.
+    pub(crate) fn set_vip(&mut self, vip: &crate::vip::Running) {
+        self.vip = Some(VipPlane { orders: vip.orders(), view: vip.view() });
     }
 
     /// Where other threads send orders.
@@ -253,7 +277,7 @@ impl ControlThread {
         let now_ns = now().ns;
         let next_ns = self.neighbours.tick(now_ns, &mut |key, spec| {
             let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
-            maker.make(home, spec, move |made| sender.send(Order::Made(asker, made)))
+            maker.make(home, spec, move |made| sender.send(Order::Made(asker, Box::new(made))))
         });
         let kernel_ns = self.home.kernel.as_ref().and_then(|kernel| kernel.tick(now_ns));
         let (have_gone, states_ns) = self.management.forget_states(now_ns);
@@ -302,11 +326,12 @@ impl ControlThread {
         let mut replies = Vec::new();
         let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
         let disk = self.disk.as_deref().map(|disk| disk as &dyn namely_mgmt::CsDisk);
-        let control = Control { neighbors, disk, ..self.home.control() };
+        let vip = self.vip.as_ref().map(|plane| &plane.view as &dyn namely_mgmt::Vip);
+        let control = Control { neighbors, disk, vip, ..self.home.control() };
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
-            let done = move |made| sender.send(Order::Made(Asker::Command(ticket), made));
+            let done = move |made| sender.send(Order::Made(Asker::Command(ticket), Box::new(made)));
             if !self.maker.make(&self.home, new_face.spec, done) {
                 let busy =
                     CreateFaceError::Failed("too many faces are being made just now: try again later".into());
@@ -369,10 +394,14 @@ impl ControlThread {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
-                Order::Reload(config, policy, neighbours) => {
-                    self.reload(*config, policy);
+                Order::Reload(reload) => {
+                    let Reload { config, policy, neighbours, vip } = *reload;
+                    self.reload(config, policy);
                     if let Some(links) = &self.links {
-                        links.orders.configure(*neighbours);
+                        links.orders.configure(neighbours);
+                    }
+                    if let (Some(plane), Some(settings)) = (&self.vip, vip) {
+                        plane.orders.exchange(settings);
                     }
                 }
                 Order::Counters(answer) => {
@@ -385,11 +414,11 @@ impl ControlThread {
                 }
                 Order::Made(Asker::Command(ticket), made) => {
                     let mut replies = Vec::new();
-                    self.management.face_made(ticket, made, &mut replies);
+                    self.management.face_made(ticket, *made, &mut replies);
                     self.reply(replies);
                 }
                 Order::Made(Asker::Neighbour(key), made) => {
-                    self.neighbours.made(&key, made, self.home.control(), now().ns);
+                    self.neighbours.made(&key, *made, self.home.control(), now().ns);
                 }
             }
         }
@@ -429,8 +458,12 @@ impl Home {
     /// What management acts on: the kernel's, where that forwards.
     fn control(&self) -> Control<'_> {
         match &self.kernel {
-            Some(kernel) => Control { faces: &**kernel, tables: &**kernel, neighbors: None, disk: None },
-            None => Control { faces: &*self.plane, tables: &*self.core, neighbors: None, disk: None },
+            Some(kernel) => {
+                Control { faces: &**kernel, tables: &**kernel, neighbors: None, disk: None, vip: None }
+            }
+            None => {
+                Control { faces: &*self.plane, tables: &*self.core, neighbors: None, disk: None, vip: None }
+            }
         }
     }
 

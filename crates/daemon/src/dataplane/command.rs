@@ -23,7 +23,7 @@ pub(super) enum Command {
     CreateFace(FaceSpec, Reply<Result<FaceStatus, CreateFaceError>>),
     /// Answer for management to the kernel's applications, by this socket.
     Manage(Arc<Socket>, Reply<Result<FaceStatus, CreateFaceError>>),
-    Inject(Packet, LpHeaders),
+    Inject(FaceId, Packet, LpHeaders),
     Send(FaceId, Packet),
     RefreshTimers,
     Answer(Reply<()>),

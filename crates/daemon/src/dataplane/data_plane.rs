@@ -11,7 +11,7 @@ use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
 use namely_io::{DropCounters, EventLoop, OpenError, PortStatus, Workers};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_nnet::Socket;
-use namely_wire::mgmt::{Counter, FaceStatus};
+use namely_wire::mgmt::{Counter, FacePersistency, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders, Name};
 use parking_lot::Mutex;
 
@@ -22,6 +22,7 @@ use super::inbox::{self, Inbox};
 use super::relay::Relay;
 use super::shared::DataPlaneShared;
 use super::tap::Tap;
+use super::vip::VipInbox;
 use super::worker::Worker;
 use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
 use crate::disk::Disk;
@@ -195,7 +196,42 @@ impl DataPlane {
     /// Sends a packet into the forwarder from the internal face. False if the data plane has
     /// stopped.
     pub fn inject(&self, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
-        self.workers.send(LISTENING, Command::Inject(packet.into(), headers))
+        self.inject_from(self.shared.internal_face, packet, headers)
+    }
+
+    /// The same from another face of the router's own.
+    pub(crate) fn inject_from(&self, face: FaceId, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
+        self.workers.send(LISTENING, Command::Inject(face, packet.into(), headers))
+    }
+
+    /// Makes the face of the virtual plane of VIP, which gets what it is sent from the inbox.
+    ///
+    /// # Errors
+    /// There are as many faces as may be, or the plane has one.
+    pub(crate) fn make_vip_face(&self) -> Result<Arc<VipInbox>, FaceError> {
+        let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
+        let face = self.shared.core.face_register_for(spec, HolderId::ROUTER)?;
+        let inbox = Arc::new(VipInbox::new(face));
+        self.shared.vip.set(inbox.clone()).map_err(|_| FaceError::TableFull)?;
+        Ok(inbox)
+    }
+
+    /// The face that leads to a far end, by a device if there are several. One that was asked for
+    /// comes before one that a worker made because the peer had spoken just then.
+    pub(crate) fn face_to(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceId> {
+        let known = self.shared.by_remote(remote, local)?;
+        let is_asked_for = |status: &PortStatus| {
+            status.persistency != FacePersistency::OnDemand
+                && status.remote == *remote
+                && local.is_none_or(|local| status.local == *local)
+        };
+        let wanted = match known.face_persistency {
+            FacePersistency::OnDemand => {
+                self.shared.ports().into_iter().find(|(_, port)| is_asked_for(&port.status()))
+            }
+            _ => None,
+        };
+        Some(wanted.map_or(FaceId(known.face_id), |(id, _)| id))
     }
 
     /// Sends a packet on a face, past the forwarder.

@@ -27,6 +27,7 @@ mod shared;
 mod status;
 mod tap;
 mod times;
+mod vip;
 mod worker;
 
 pub use data_plane::{DataPlane, StartError};
@@ -45,6 +46,7 @@ pub(crate) use packet::{give_back_spares, share_spares};
 pub(crate) use relay::Relay;
 pub(crate) use tap::{Overheard, Tap, TapLink};
 pub(crate) use times::{AllTimes, PathTimes};
+pub(crate) use vip::{VipEvent, VipInbox};
 
 /// The forwarding core in this home.
 pub type Core = namely_forwarder::Router<Packet, namely_host::CoreLock>;

@@ -20,6 +20,7 @@ use super::inbox::{ControlPacket, Full, Outbox};
 use super::offers::Offers;
 use super::relay::Relay;
 use super::tap::Tap;
+use super::vip::VipInbox;
 use super::{Core, DataPlaneOptions, Packet, status};
 
 /// The sending half of a face.
@@ -43,6 +44,8 @@ pub(super) struct DataPlaneShared {
     pub(super) queues: Vec<Queue>,
     /// Where packets about neighbours go.
     pub(super) tap: OnceLock<Arc<Tap>>,
+    /// Where packets for VIP go, where its plane runs.
+    pub(super) vip: OnceLock<Arc<VipInbox>>,
     /// What applications have announced.
     offers: Mutex<Offers>,
     /// Drops of faces that are gone, and of peers that got none.
@@ -91,6 +94,7 @@ impl DataPlaneShared {
             expiry: Mutex::default(),
             queues,
             tap: OnceLock::new(),
+            vip: OnceLock::new(),
             offers: Mutex::default(),
             retired_drops: Mutex::default(),
         })
@@ -225,7 +229,10 @@ impl DataPlaneShared {
     /// What management shows of a face but its packets by kind.
     pub(super) fn face(&self, id: FaceId) -> Option<FaceStatus> {
         if id == self.internal_face {
-            return Some(status::internal_status(id));
+            return Some(status::internal_status(id, ""));
+        }
+        if Some(id) == self.vip_face() {
+            return Some(status::internal_status(id, "vip"));
         }
         if id == FaceId::LOCAL {
             return Some(status::local_status(self.core.counters().to_local));
@@ -236,12 +243,22 @@ impl DataPlaneShared {
 
     pub(super) fn faces(&self) -> Vec<FaceStatus> {
         let faces = self.ports().into_iter().map(|(id, port)| describe(id, &port));
-        faces.chain(self.face(self.internal_face)).chain(self.face(FaceId::LOCAL)).collect()
+        let own = [Some(self.internal_face), self.vip_face(), Some(FaceId::LOCAL)];
+        faces.chain(own.into_iter().flatten().filter_map(|id| self.face(id))).collect()
     }
 
     /// As many as [`DataPlaneShared::faces`] shows.
     pub(super) fn count_faces(&self) -> usize {
-        self.directory.lock().by_id.len() + 2
+        self.directory.lock().by_id.len() + 2 + usize::from(self.vip_face().is_some())
+    }
+
+    /// The face of the virtual plane of VIP, where one runs.
+    fn vip_face(&self) -> Option<FaceId> {
+        self.vip.get().map(|inbox| inbox.face())
+    }
+
+    fn is_own(&self, id: FaceId) -> bool {
+        id == self.internal_face || id == FaceId::LOCAL || Some(id) == self.vip_face()
     }
 
     /// The faces that have ports: all but the internal one.
@@ -259,7 +276,7 @@ impl DataPlaneShared {
         id: FaceId,
         settings: &FaceSettings,
     ) -> Result<FaceStatus, UpdateFaceError> {
-        if id == self.internal_face || id == FaceId::LOCAL {
+        if self.is_own(id) {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be changed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
@@ -280,7 +297,7 @@ impl DataPlaneShared {
 
     /// Ends a face at once, whatever the workers do just now.
     pub(super) fn destroy_face(&self, id: FaceId) -> Result<(), UpdateFaceError> {
-        if id == self.internal_face || id == FaceId::LOCAL {
+        if self.is_own(id) {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;

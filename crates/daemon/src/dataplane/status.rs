@@ -76,11 +76,12 @@ fn mtu_max(port: &PortStatus) -> usize {
 }
 
 /// The internal face, as management shows it.
-pub(super) fn internal_status(id: FaceId) -> FaceStatus {
+pub(super) fn internal_status(id: FaceId, what: &str) -> FaceStatus {
+    let uri = FaceUri::Internal.to_string() + what;
     FaceStatus {
         face_id: id.0,
-        uri: FaceUri::Internal.to_string(),
-        local_uri: FaceUri::Internal.to_string(),
+        uri: uri.clone(),
+        local_uri: uri,
         face_scope: FaceScope::Local,
         face_persistency: FacePersistency::Permanent,
         link_type: LinkType::PointToPoint,
@@ -94,14 +95,7 @@ pub(super) fn internal_status(id: FaceId) -> FaceStatus {
 /// The face `local`, which leads to the applications that have bound prefixes; `to_local` Interests
 /// went there.
 pub(super) fn local_status(to_local: u64) -> FaceStatus {
-    let uri = FaceUri::Internal.to_string() + "local";
-    FaceStatus {
-        uri: uri.clone(),
-        local_uri: uri,
-        out_interests: to_local,
-        flags: 0,
-        ..internal_status(FaceId::LOCAL)
-    }
+    FaceStatus { out_interests: to_local, flags: 0, ..internal_status(FaceId::LOCAL, "local") }
 }
 
 /// Applies what a caller asks of a link.

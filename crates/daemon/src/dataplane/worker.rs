@@ -395,8 +395,8 @@ impl Worker {
             }
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
             Command::Manage(socket, reply) => answer(reply, self.manage(io, socket)),
-            Command::Inject(packet, headers) => {
-                self.forward(io, self.shared.internal_face, Received { packet, headers });
+            Command::Inject(face, packet, headers) => {
+                self.forward(io, face, Received { packet, headers });
                 self.forward_batch(io);
             }
             Command::Send(face, packet) => {
@@ -579,6 +579,8 @@ impl Output<Packet> for Sink<'_> {
         let Some(port) = self.ports.get(id) else {
             if id == self.ports.shared.internal_face {
                 self.send_internal(outgoing);
+            } else if let Some(vip) = self.ports.shared.vip.get().filter(|vip| vip.face() == id) {
+                vip.hear(outgoing);
             }
             return;
         };

@@ -33,12 +33,12 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use self::home::Home;
 use self::identity::Identity;
-pub(crate) use self::identity::KeptKey;
 pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
 pub(crate) use self::start::{start, tap};
 pub(crate) use self::view::View;
 use crate::dataplane::{Overheard, Tap};
+use crate::key::{RouterKey, is_signed_by};
 
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
@@ -104,9 +104,9 @@ impl Running {
         tap: Arc<Tap>,
         links: Vec<Link>,
         config: namely_discovery::Config,
-        kept: KeptKey,
+        key: &RouterKey,
     ) -> Result<Self, String> {
-        let identity = Identity::new(kept)?;
+        let identity = Identity::new(key)?;
         let random = namely_host::random().map_err(|errno| format!("no random numbers: {errno}"))?;
         let now_ns = clock::monotonic_ns();
         let machine = Discovery::new(config, identity.key(), u64::from_ne_bytes(random), now_ns);
@@ -352,7 +352,7 @@ impl DiscoveryThread {
                 }
             }
             Action::Verify { ticket, key, packet } => {
-                let is_right = identity::is_signed_by(&packet, &key);
+                let is_right = is_signed_by(&packet, &key);
                 let proof = if is_right { Proof::Right } else { Proof::Wrong };
                 self.machine.lock().verified(ticket, proof, now_ns(), more);
             }

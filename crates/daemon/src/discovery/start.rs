@@ -7,15 +7,16 @@ use namely_io::ethernet::DEFAULT_GROUP;
 use namely_mgmt::Faces;
 use namely_wire::FaceUri;
 
+use super::Running;
 use super::faces::LinkFaces;
 use super::home::Home;
 use super::kernel::KernelLinks;
 use super::link::{Link, WatchedLink};
-use super::{KeptKey, Running};
 use crate::config::Config;
 use crate::dataplane::{Core, DataPlane, ListenSpec, Tap};
 use crate::exit::{Exit, Failure};
 use crate::kernel::Kernel;
+use crate::key::RouterKey;
 
 /// Has workers hand over what is about neighbours, from the first face on.
 pub(crate) fn tap(plane: &DataPlane, links: &[WatchedLink]) -> Result<Option<Arc<Tap>>, Failure> {
@@ -37,7 +38,7 @@ pub(crate) fn start(
     kernel: Option<&Arc<Kernel>>,
     tap: Option<Arc<Tap>>,
     links: Vec<WatchedLink>,
-    kept: KeptKey,
+    key: &RouterKey,
 ) -> Result<Option<Running>, Failure> {
     let Some(tap) = tap else { return Ok(None) };
     let settings = config.discovery.settings().map_err(|why| Failure::new(Exit::Configuration, why))?;
@@ -53,7 +54,7 @@ pub(crate) fn start(
         Some(kernel) => Box::new(KernelLinks::new(kernel.clone())),
         None => Box::new(LinkFaces::new(plane.clone(), core.clone())),
     };
-    Running::start(home, tap, links, settings, kept).map(Some).map_err(failed)
+    Running::start(home, tap, links, settings, key).map(Some).map_err(failed)
 }
 
 /// The kernel's face of a link's group.

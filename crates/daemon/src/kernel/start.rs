@@ -38,6 +38,7 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
         (!config.faces.dispatcher.links.is_empty(), "faces.dispatcher: its module's parameters dispatch"),
         (!config.readvertise.origins.is_empty(), "readvertise: nobody is told of its routes"),
         (!config.network.regions.is_empty(), "network.regions: it knows of no regions"),
+        (config.vip.is_some(), "vip: its forwarder knows of no objects"),
     ];
     match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
         Some((_, why)) => Err(format!("not with the kernel's forwarder (kernel.enabled): {why}")),

@@ -34,6 +34,7 @@ pub(crate) struct Source {
     /// The kernel's forwarder, where that forwards.
     pub(crate) kernel: Option<Arc<Kernel>>,
     pub(crate) disk: Option<Arc<Disk>>,
+    pub(crate) vip: Option<crate::vip::View>,
     pub(crate) links: Option<View>,
     pub(crate) orders: OrderSender,
     /// When the router started, ms since the Unix epoch.
@@ -68,6 +69,8 @@ impl Source {
             counters.extend(named);
             (status.clone(), disk.times.histograms())
         });
+        let of_vip = self.vip.iter().flat_map(|vip| namely_mgmt::Vip::status(vip).counters);
+        counters.extend(of_vip.map(|of| Counter::new(format!("vip.{}", of.label), of.value)));
         counters.extend(self.of_management());
         counters.extend(own.map(|(label, value)| Counter::new(label, value)));
         let mut choices = BTreeMap::new();

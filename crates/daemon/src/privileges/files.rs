@@ -63,7 +63,8 @@ fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
     let keys = config.authorization.key.iter().map(|rule| rule.certificate.as_path());
     let anchors = config.authorization.announcement_anchors.iter().map(PathBuf::as_path);
     let discovery = config.discovery.certificates();
-    keys.chain(anchors).chain(discovery).chain(config_file).map(folder_of).collect()
+    let vip = config.vip.iter().flat_map(|vip| vip.files());
+    keys.chain(anchors).chain(discovery).chain(vip).chain(config_file).map(folder_of).collect()
 }
 
 /// The folders where sockets are made and removed.

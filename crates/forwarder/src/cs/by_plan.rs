@@ -58,6 +58,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         let judged = self.accounting.0.lock().judge(found, u64::from(charged));
         match judged {
             Judged::Refuse => {}
+            Judged::AsOthers => self.insert(arriving, reserve, out),
             Judged::Tier => {
                 if O::HAS_TIER && !arriving.from_tier {
                     let (packet, fresh_until_ns) = (arriving.packet.clone(), arriving.fresh_until_ns);

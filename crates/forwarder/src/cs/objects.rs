@@ -43,6 +43,8 @@ pub enum ObjectPlace {
     Memory,
     /// In the tier below the memory, to which its Data are given as they come.
     Tier,
+    /// Where those of no object are: the policy decides.
+    AsOthers,
 }
 
 /// What is to become of an object's Data.
@@ -120,6 +122,7 @@ pub(super) enum Judged {
     Refuse,
     Tier,
     Memory,
+    AsOthers,
 }
 
 /// A Data that has left its list.
@@ -261,13 +264,14 @@ impl Kept {
             Some(slot) => match slot.plan.place {
                 ObjectPlace::Nowhere => Judged::Refuse,
                 ObjectPlace::Tier => Judged::Tier,
+                ObjectPlace::AsOthers => Judged::AsOthers,
                 ObjectPlace::Memory => self.has_room(at, octets),
             },
         };
         match judged {
             Judged::Refuse => self.counts.refused += 1,
             Judged::Tier => self.counts.to_tier += 1,
-            Judged::Memory => {}
+            Judged::Memory | Judged::AsOthers => {}
         }
         judged
     }

@@ -43,6 +43,9 @@ impl Testbed {
         self.check_networks(&nodes)?;
         for node in &self.nodes {
             let settings = self.settings(node);
+            if let Some(file) = settings.files.keys().find(|file| !is_name(file)) {
+                return Err(wrong(&node.name, format!("`{file}` is no name of a file in the node's folder")));
+            }
             let texts = settings.arguments.into_iter().flatten().chain(settings.config);
             for text in texts {
                 crate::text::fill(self, Path::new(""), node.name.get_ref(), &text)
@@ -146,8 +149,7 @@ impl Testbed {
 /// Whether a name can be part of a path and of a command line.
 fn named(name: &Spanned<String>) -> Result<(), Wrong> {
     let text = name.get_ref();
-    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-    if text.is_empty() || text.len() > NAME_OCTETS_MAX || !is_plain || text.starts_with(['-', '.']) {
+    if !is_name(text) {
         let rule = format!("at most {NAME_OCTETS_MAX} letters, digits, `-`, `_` and `.`");
         return Err(wrong(
             name,
@@ -155,6 +157,11 @@ fn named(name: &Spanned<String>) -> Result<(), Wrong> {
         ));
     }
     Ok(())
+}
+
+fn is_name(text: &str) -> bool {
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    !text.is_empty() && text.len() <= NAME_OCTETS_MAX && is_plain && !text.starts_with(['-', '.'])
 }
 
 fn known(name: &Spanned<String>, all: &BTreeSet<&str>, what: &str) -> Result<(), Wrong> {

@@ -81,6 +81,8 @@ pub struct Settings {
     pub config: Option<String>,
     /// What it logs.
     pub log: Option<String>,
+    /// Files that are in the node's folder before it starts, by their names.
+    pub files: BTreeMap<String, String>,
 }
 
 /// A node: a network namespace.
@@ -107,6 +109,9 @@ pub struct Node {
     /// As in [`Settings`].
     #[serde(default)]
     pub log: Option<String>,
+    /// As in [`Settings`]; beside those of the defaults.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
 }
 
 /// What a wire is like, in each direction.
@@ -375,12 +380,15 @@ impl Testbed {
         let all = &self.defaults;
         let mut arguments = all.arguments.clone().unwrap_or_default();
         arguments.extend(node.arguments.clone().unwrap_or_default());
+        let mut files = all.files.clone();
+        files.extend(node.files.clone());
         Settings {
             router: node.router.or(all.router),
             listen: node.listen.or(all.listen),
             arguments: Some(arguments),
             config: node.config.clone().or_else(|| all.config.clone()),
             log: node.log.clone().or_else(|| all.log.clone()),
+            files,
         }
     }
 }

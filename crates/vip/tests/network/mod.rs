@@ -231,7 +231,7 @@ impl Net {
 
     fn ended(&self, n: usize) -> u64 {
         let totals = self.nodes[n].vip.plane().totals();
-        totals.drained + totals.arrived + totals.saturated
+        totals.drained + totals.arrived + totals.saturated + totals.withdrawn
     }
 
     /// A router is started anew, with its routes.
@@ -250,6 +250,26 @@ impl Net {
         node.vip = Vip::new(node.objects.clone(), node.config.clone()).expect("a configuration");
         set_up(&mut node.vip);
         node.wake_ns = self.now_ns;
+    }
+
+    /// A router goes on with these objects, and its neighbours in another order: `order` has the
+    /// place of each as it was.
+    pub(crate) fn exchange(
+        &mut self,
+        n: usize,
+        objects: Objects,
+        order: &[usize],
+        set_up: impl Fn(&mut Vip),
+    ) {
+        let leaving = self.leaving(n);
+        let node = &mut self.nodes[n];
+        node.config.neighbours = order.iter().map(|b| node.config.neighbours[*b].clone()).collect();
+        node.neighbours = order.iter().map(|b| node.neighbours[*b]).collect();
+        node.objects = objects.clone();
+        node.vip.exchange(objects, node.config.clone()).expect("a configuration");
+        set_up(&mut node.vip);
+        // What left in this slot of an object that is not there any more.
+        self.nodes[n].left += leaving - self.leaving(n);
     }
 
     /// A router does nothing from now on.
@@ -275,7 +295,7 @@ impl Net {
             let (plane, totals) = (node.vip.plane(), node.vip.plane().totals());
             let there: u64 = plane.counts().iter().chain(plane.pending()).sum();
             let ended = totals.departed + totals.drained + totals.arrived + totals.saturated;
-            assert_eq!(there + ended, totals.entered);
+            assert_eq!(there + ended + totals.withdrawn, totals.entered);
         }
         let nodes = 0..self.nodes.len();
         let there: u64 =

@@ -64,6 +64,12 @@ pub(super) enum Block {
     ExplainedSending,
     ExplainedHop,
     ExplainedRoute,
+    VipStatusList,
+    VipStatus,
+    VipObjectList,
+    VipObject,
+    VipNeighbourList,
+    VipNeighbour,
     FaceEvents,
     FaceEvent,
 }
@@ -189,6 +195,12 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::ExplainedSending => EXPLAINED_SENDING_FIELDS,
         Block::ExplainedHop => EXPLAINED_HOP_FIELDS,
         Block::ExplainedRoute => EXPLAINED_ROUTE_FIELDS,
+        Block::VipStatusList => &const { [f(ENTRY, "VipStatus", Value::Inside(Block::VipStatus))] },
+        Block::VipStatus => VIP_STATUS_FIELDS,
+        Block::VipObjectList => &const { [f(ENTRY, "VipObject", Value::Inside(Block::VipObject))] },
+        Block::VipObject => VIP_OBJECT_FIELDS,
+        Block::VipNeighbourList => &const { [f(ENTRY, "VipNeighbour", Value::Inside(Block::VipNeighbour))] },
+        Block::VipNeighbour => VIP_NEIGHBOUR_FIELDS,
         Block::FaceEvents => FACE_EVENTS_FIELDS,
         Block::FaceEvent => FACE_EVENT_FIELDS,
         _ => &[],
@@ -433,6 +445,47 @@ const CS_PACKET_FIELDS: &[Field] = &[
     f(NAME, "Name", Value::Name),
     f(CS_DISK_OCTETS, "Octets", Value::Number("octets")),
     f(CS_LIST_FRESH, "Fresh", Value::Number("ms")),
+];
+
+const VIP_STATUS_FIELDS: &[Field] = &[
+    f(VIP_ROUTER, "Router", Value::Text),
+    f(NEIGHBOR_KEY, "PublicKey", Value::Octets),
+    f(VIP_OPEN, "Open", Value::Octets),
+    f(VIP_SLOT, "Slot", COUNT_OF),
+    f(VIP_PERIOD, "Period", Value::Number("ms")),
+    f(VIP_CATALOGUE, "Catalogue", Value::Text),
+    f(VIP_VERSION, "Version", COUNT_OF),
+    f(VIP_OBJECTS, "NObjects", COUNT_OF),
+    f(VIP_BLOCKS, "NBlocks", COUNT_OF),
+    f(VIP_FILES, "NFiles", COUNT_OF),
+    f(VIP_OCTETS, "Octets", Value::Number("octets")),
+    f(VIP_ROOM, "Room", Value::Number("octets")),
+    f(VIP_COUNTER, "Counter", Value::Inside(Block::Counter)),
+];
+
+const VIP_OBJECT_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(VIP_OBJECT, "Object", Value::Text),
+    f(VIP_ID, "Id", COUNT_OF),
+    f(VIP_OCTETS, "Octets", Value::Number("octets")),
+    f(VIP_COUNT, "Count", COUNT_OF),
+    f(VIP_SCORE, "Score", COUNT_OF),
+    f(VIP_ASKED, "Asked", COUNT_OF),
+    f(VIP_HELD, "Held", Value::Number("octets")),
+    f(VIP_TIER, "Tier", COUNT_OF),
+    f(VIP_SOURCE, "Source", Value::Octets),
+];
+
+const VIP_NEIGHBOUR_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(URI, "Uri", Value::Text),
+    f(VIP_ROUTER, "Router", Value::Text),
+    f(VIP_BOOT, "Boot", COUNT_OF),
+    f(VIP_FRESH, "Fresh", Value::Number("ms")),
+    f(VIP_UNDER_WAY, "UnderWay", COUNT_OF),
+    f(VIP_SLOTS_UNDER_WAY, "SlotsUnderWay", COUNT_OF),
+    f(VIP_ENTERED, "Entered", COUNT_OF),
+    f(VIP_COUNTER, "Counter", Value::Inside(Block::Counter)),
 ];
 
 const NEIGHBOR_FIELDS: &[Field] = &[

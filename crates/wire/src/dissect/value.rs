@@ -142,6 +142,9 @@ fn management_content(elements: &[u8], name: NameRef<'_>) -> Option<Value> {
         Dataset::BptList => Block::BptList,
         Dataset::NeighborsList => Block::NeighborList,
         Dataset::NameExplain => Block::ExplainedList,
+        Dataset::VipStatus => Block::VipStatusList,
+        Dataset::VipObjects => Block::VipObjectList,
+        Dataset::VipNeighbours => Block::VipNeighbourList,
     }))
 }
 

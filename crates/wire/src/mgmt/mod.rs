@@ -21,6 +21,7 @@ mod response;
 mod status;
 mod tables;
 mod values;
+mod vip;
 
 pub use block::{Block, Blocks, blocks, encode_blocks};
 pub use cs_disk::CsDiskStatus;
@@ -44,3 +45,4 @@ pub use values::{
     FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, bind_flags, cs_flags, face_flags,
     route_flags, status_code,
 };
+pub use vip::{VipNeighbour, VipObject, VipStatus};

@@ -133,6 +133,58 @@ pub(crate) const EXPLAIN_RTT: u32 = 278;
 /// That some of it is not told to who asks.
 pub(crate) const EXPLAIN_PARTIAL: u32 = 280;
 
+/// In an entry of namely's `vip/status`, `vip/objects` or `vip/neighbours`, as all of these: a
+/// router's name in the exchange.
+pub(crate) const VIP_ROUTER: u32 = 282;
+/// Nobody need sign.
+pub(crate) const VIP_OPEN: u32 = 284;
+/// The number of the slot.
+pub(crate) const VIP_SLOT: u32 = 286;
+/// How long a slot lasts, ms.
+pub(crate) const VIP_PERIOD: u32 = 288;
+/// The file of the catalogue.
+pub(crate) const VIP_CATALOGUE: u32 = 290;
+/// The version of the catalogue.
+pub(crate) const VIP_VERSION: u32 = 292;
+/// Objects.
+pub(crate) const VIP_OBJECTS: u32 = 294;
+/// Files.
+pub(crate) const VIP_FILES: u32 = 296;
+/// Octets.
+pub(crate) const VIP_OCTETS: u32 = 298;
+/// Room for what is kept, octets.
+pub(crate) const VIP_ROOM: u32 = 300;
+/// A counter.
+pub(crate) const VIP_COUNTER: u32 = 302;
+/// An object's name.
+pub(crate) const VIP_OBJECT: u32 = 304;
+/// An object's id.
+pub(crate) const VIP_ID: u32 = 306;
+/// V, as all VIPs in units of 2^-20.
+pub(crate) const VIP_COUNT: u32 = 308;
+/// An object's score.
+pub(crate) const VIP_SCORE: u32 = 310;
+/// VIPs that were asked for here.
+pub(crate) const VIP_ASKED: u32 = 312;
+/// The tier in which an object is kept.
+pub(crate) const VIP_TIER: u32 = 314;
+/// The object comes from here.
+pub(crate) const VIP_SOURCE: u32 = 316;
+/// A neighbour's life.
+pub(crate) const VIP_BOOT: u32 = 318;
+/// For how long counts are used, ms.
+pub(crate) const VIP_FRESH: u32 = 320;
+/// VIPs that are not acknowledged.
+pub(crate) const VIP_UNDER_WAY: u32 = 322;
+/// Slots of these.
+pub(crate) const VIP_SLOTS_UNDER_WAY: u32 = 324;
+/// A neighbour's last slot that was entered.
+pub(crate) const VIP_ENTERED: u32 = 326;
+/// Octets of memory that the content store has of an object.
+pub(crate) const VIP_HELD: u32 = 328;
+/// Blocks of the catalogue.
+pub(crate) const VIP_BLOCKS: u32 = 330;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

@@ -120,6 +120,9 @@ pub enum Dataset {
     BptList,
     NeighborsList,
     NameExplain,
+    VipStatus,
+    VipObjects,
+    VipNeighbours,
 }
 
 /// Why an Interest is not a request.
@@ -335,6 +338,9 @@ impl Dataset {
         Dataset::BptList,
         Dataset::NeighborsList,
         Dataset::NameExplain,
+        Dataset::VipStatus,
+        Dataset::VipObjects,
+        Dataset::VipNeighbours,
     ];
 
     /// Module and verb.
@@ -354,6 +360,9 @@ impl Dataset {
             Dataset::BptList => ("bpt", "list"),
             Dataset::NeighborsList => ("neighbors", "list"),
             Dataset::NameExplain => ("name", "explain"),
+            Dataset::VipStatus => ("vip", "status"),
+            Dataset::VipObjects => ("vip", "objects"),
+            Dataset::VipNeighbours => ("vip", "neighbours"),
         }
     }
 

@@ -140,6 +140,32 @@ fn what_is_no_longer_wanted_stays_until_its_room_is_needed() {
 }
 
 #[test]
+fn data_of_an_object_that_is_as_others_are_the_policys_and_need_no_room_of_objects() {
+    let one = charged(10, 0, 100);
+    let store = Store::with(100, 2 * one, &[10, 11]);
+    store.cs.plan_object(0, in_memory(1, 0));
+    store.insert((0, 10), 0, 100);
+    store.insert((0, 10), 1, 100);
+    let as_others = ObjectPlan { place: ObjectPlace::AsOthers, ..ObjectPlan::default() };
+    store.cs.plan_object(0, as_others);
+    store.cs.plan_object(1, as_others);
+    for segment in 1..6 {
+        store.insert((0, 10), segment, 100);
+        store.insert((1, 11), segment, 100);
+    }
+    assert_eq!((store.packets(0), store.packets(1)), (2, 0), "what was kept stays, and no more comes");
+    assert!((0..6).all(|segment| store.has(10, segment)) && (1..6).all(|segment| store.has(11, segment)));
+    // What was kept gives way at once.
+    store.exchange(&[10, 12]);
+    store.cs.plan_object(1, in_memory(1, 0));
+    store.insert((1, 12), 0, 100);
+    while store.turn(100) {}
+    store.insert((1, 12), 0, 100);
+    assert_eq!((store.packets(0), store.packets(1)), (0, 1));
+    assert!(store.has(10, 2) && !store.has(10, 0));
+}
+
+#[test]
 fn an_object_that_leaves_has_no_room_for_more_and_begins_anew_when_it_has_left() {
     let one = charged(10, 0, 100);
     let store = Store::with(100, 4 * one, &[10, 11]);

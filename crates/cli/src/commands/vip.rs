@@ -1,0 +1,266 @@
+//! `namely vip`: what a router's virtual plane of VIP keeps, directs and hears.
+
+use std::cmp::Reverse;
+
+use clap::{Args, Subcommand};
+use namely_wire::mgmt::{Counter, VipNeighbour, VipObject, VipStatus};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{Cell, octets_text};
+use crate::router::connect;
+
+/// Units of one VIP in what a router tells.
+const UNIT: f64 = (1 << 20) as f64;
+
+/// Show what a router's virtual plane of VIP keeps, directs and hears.
+#[derive(Debug, Subcommand)]
+pub enum Vip {
+    /// Show the plane: its slot, its key, its catalogue, what it counted
+    Status(Status),
+    /// List the registered objects: what is kept, and which way each is asked for
+    Objects(Objects),
+    /// List the neighbours with which VIPs are exchanged
+    Neighbours(Neighbours),
+    /// List the objects of which most VIPs came of late
+    Top(Top),
+    /// Show which catalogue is in force
+    Catalogue(Catalogue),
+}
+
+impl Vip {
+    /// Runs the subcommand.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Vip::Status(c) => c.run(ctx),
+            Vip::Objects(c) => c.run(ctx),
+            Vip::Neighbours(c) => c.run(ctx),
+            Vip::Top(c) => c.run(ctx),
+            Vip::Catalogue(c) => c.run(ctx),
+        }
+    }
+}
+
+/// The plane of the router; a failure if it runs none.
+fn status(ctx: &Context<'_>) -> Result<VipStatus, Failure> {
+    connect(ctx)?.vip_status()?.ok_or_else(|| {
+        Failure::failed("the router runs no virtual plane")
+            .hint("put [vip] into its configuration: docs/vip.md shows how")
+    })
+}
+
+/// Show the plane.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  namely vip status\n  namely vip status --json")]
+pub struct Status {}
+
+impl Status {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let status = status(ctx)?;
+        ctx.out.answer(|| status_text(&status), || status_json(&status));
+        if status.is_open {
+            ctx.out.remark("the exchange is OPEN: neighbours are believed without a signature (vip.trust)");
+        }
+        Ok(())
+    }
+}
+
+fn status_text(status: &VipStatus) -> String {
+    let VipStatus { router, slot, period_ms, catalogue, version, objects, blocks, files, .. } = status;
+    let (key, octets, room) = (hex(&status.key), octets_text(status.octets), octets_text(status.room));
+    let counted = status.counters.iter().filter(|counter| counter.value > 0);
+    let counted: Vec<String> =
+        counted.map(|c| format!("{} {}", c.label.replace('_', " "), c.value)).collect();
+    format!(
+        "router     {router}\nkey        {key}\nslot       {slot}, {period_ms} ms\n\
+         catalogue  {catalogue}, version {version}: {blocks} blocks, {files} files\n\
+         objects    {objects} registered, {octets}\n\
+         room       {room}\ncounted    {}",
+        counted.join(", ")
+    )
+}
+
+fn status_json(status: &VipStatus) -> Value {
+    json!({
+        "router": status.router, "key": hex(&status.key), "open": status.is_open, "slot": status.slot,
+        "period_ms": status.period_ms, "catalogue": status.catalogue, "version": status.version,
+        "objects": status.objects, "blocks": status.blocks, "files": status.files, "octets": status.octets, "room": status.room,
+        "counters": counters_json(&status.counters),
+    })
+}
+
+fn counters_json(counters: &[Counter]) -> Value {
+    counters.iter().map(|counter| (counter.label.clone(), Value::from(counter.value))).collect()
+}
+
+/// List the registered objects.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely vip objects\n  namely vip objects --kept\n  namely vip objects --json\n\nV are the VIPs that wait here, score is what is left of those that came, asked are those that were asked for here: parts of an object count as parts. kept is where the plane says it is to be, held is what memory has of it by now, with what is around each packet."
+)]
+pub struct Objects {
+    /// Only those that are kept here.
+    #[arg(long)]
+    kept: bool,
+}
+
+impl Objects {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        status(ctx)?;
+        let mut objects = connect(ctx)?.vip_objects()?;
+        objects.retain(|object| !self.kept || object.tier.is_some());
+        list(ctx, &objects);
+        Ok(())
+    }
+}
+
+/// List the objects of which most VIPs came of late.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  namely vip top\n  namely vip top 3 --json")]
+pub struct Top {
+    /// How many.
+    #[arg(default_value_t = 10)]
+    count: usize,
+}
+
+impl Top {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        status(ctx)?;
+        let mut objects = connect(ctx)?.vip_objects()?;
+        objects.sort_by_key(|object| Reverse((object.score, object.asked)));
+        objects.truncate(self.count);
+        list(ctx, &objects);
+        Ok(())
+    }
+}
+
+fn list(ctx: &Context<'_>, objects: &[VipObject]) {
+    if ctx.out.is_json() {
+        return objects.iter().for_each(|object| ctx.out.answer(String::new, || object_json(object)));
+    }
+    let columns = ["object", "size", "V", "score", "asked", "kept", "held", "goes"];
+    let rows: Vec<Vec<Cell>> = objects.iter().map(row).collect();
+    ctx.out.table(&columns, &rows);
+}
+
+fn row(object: &VipObject) -> Vec<Cell> {
+    let kept = match object.tier {
+        None => "no".to_owned(),
+        Some(0) => "memory".to_owned(),
+        Some(tier) => format!("tier {tier}"),
+    };
+    let goes = match object.face_id {
+        _ if object.is_source => "here".to_owned(),
+        Some(face) => format!("face {face}"),
+        None => "-".to_owned(),
+    };
+    vec![
+        object.name.as_str().into(),
+        octets_text(object.octets).into(),
+        vips(object.count),
+        vips(object.score),
+        vips(object.asked),
+        kept.into(),
+        octets_text(object.held).into(),
+        goes.into(),
+    ]
+}
+
+fn object_json(object: &VipObject) -> Value {
+    json!({
+        "object": object.name, "id": format!("{:016x}", object.id), "octets": object.octets,
+        "count": object.count as f64 / UNIT, "score": object.score as f64 / UNIT,
+        "asked": object.asked as f64 / UNIT, "tier": object.tier, "held": object.held, "source": object.is_source,
+        "face_id": object.face_id,
+    })
+}
+
+fn vips(units: u64) -> Cell {
+    Cell::Real(units as f64 / UNIT, 3)
+}
+
+/// List the neighbours.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  namely vip neighbours\n  namely vip neighbours --json")]
+pub struct Neighbours {}
+
+impl Neighbours {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        status(ctx)?;
+        let neighbours = connect(ctx)?.vip_neighbours()?;
+        if ctx.out.is_json() {
+            neighbours.iter().for_each(|of| ctx.out.answer(String::new, || neighbour_json(of)));
+            return Ok(());
+        }
+        let columns = ["neighbour", "face", "remote", "counts", "under way", "entered", "refused"];
+        let rows: Vec<Vec<Cell>> = neighbours.iter().map(neighbour_row).collect();
+        ctx.out.table(&columns, &rows);
+        let has_no_face = |of: &&VipNeighbour| of.face_id.is_none();
+        for of in neighbours.iter().filter(has_no_face) {
+            ctx.out.remark(format!(
+                "no face leads to {}: make it with [[face]] or `namely face create`",
+                of.remote
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn neighbour_row(of: &VipNeighbour) -> Vec<Cell> {
+    let speaks = !of.router.is_empty();
+    let counts = match of.fresh_ms {
+        _ if !speaks => "does not speak VIP".to_owned(),
+        Some(ms) => format!("good for {}.{} s", ms / 1000, ms % 1000 / 100),
+        None => "none heard".to_owned(),
+    };
+    let refused: u64 = of.counters.iter().map(|counter| counter.value).sum();
+    vec![
+        if speaks { of.router.as_str().into() } else { Cell::None },
+        of.face_id.into(),
+        of.remote.as_str().into(),
+        counts.into(),
+        vips(of.under_way),
+        of.entered.into(),
+        refused.into(),
+    ]
+}
+
+fn neighbour_json(of: &VipNeighbour) -> Value {
+    json!({
+        "router": (!of.router.is_empty()).then_some(&of.router), "remote": of.remote, "face_id": of.face_id,
+        "fresh_ms": of.fresh_ms, "boot": of.boot.map(|boot| format!("{boot:016x}")),
+        "under_way": of.under_way as f64 / UNIT, "slots_under_way": of.slots_under_way,
+        "entered": of.entered, "counters": counters_json(&of.counters),
+    })
+}
+
+/// Show which catalogue is in force.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  namely vip catalogue\n\n`namely catalogue` checks and makes catalogues; the router reads its own again on SIGHUP, and keeps the one before if that is wrong."
+)]
+pub struct Catalogue {}
+
+impl Catalogue {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let VipStatus { catalogue, version, objects, blocks, files, octets, .. } = status(ctx)?;
+        ctx.out.answer(
+            || {
+                let octets = octets_text(octets);
+                format!("{catalogue}: version {version}, {blocks} blocks, {files} files; {objects} registered, {octets}")
+            },
+            || {
+                json!({
+                    "catalogue": catalogue, "version": version, "blocks": blocks, "files": files, "objects": objects,
+                    "octets": octets,
+                })
+            },
+        );
+        Ok(())
+    }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

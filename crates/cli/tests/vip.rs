@@ -1,0 +1,58 @@
+//! `namely vip`, over a real router that runs the virtual plane.
+
+mod common;
+
+use std::fs;
+
+use common::Home;
+
+#[test]
+fn what_the_plane_knows_is_told_in_words_and_as_json() {
+    let mut home = Home::new();
+    let catalogue = home.path("blocks.tsv").display().to_string();
+    fs::write(&catalogue, "catalogue\t7\n/big\t20000\n\t/big/a\t20000\n/small\t100\n\t/small/a\t100\n")
+        .unwrap();
+    let config = format!(
+        "[vip]\nrouter = \"lab\"\ncatalogue = \"{catalogue}\"\nprefix = \"/lab\"\nperiod_ms = 100\nmemory = 1000\n\
+         trust = \"open\"\n[[vip.neighbour]]\nface = \"udp4://127.0.0.1:9\"\nrouter = \"desk\"\noctets_per_s = 1000\n"
+    );
+    fs::write(home.path("namely.toml"), config).unwrap();
+    let (file, uri) = (home.path("namely.toml"), home.router_uri());
+    let up = home.namely(["up", "--config", file.to_str().unwrap(), "--only", "--listen", &uri]);
+    let router = home.spawn(up);
+    home.wait_for("the plane", || home.run(["vip", "status"]).code == Some(0));
+    let status = home.json(["vip", "status"]).remove(0);
+    let told = |key: &str| status[key].clone();
+    assert_eq!((told("router"), told("version"), told("objects")), ("lab".into(), 7.into(), 2.into()));
+    assert_eq!((told("files"), told("octets"), told("open")), (2.into(), 20_100.into(), true.into()));
+    assert_eq!(told("key").as_str().map(str::len), Some(64));
+    assert!(told("counters")["slots"].as_u64() > Some(0), "{status}");
+    let text = home.run(["vip", "status"]);
+    assert!(text.stdout.contains("2 registered, 19.6 KiB") && text.stderr.contains("OPEN"), "{text:?}");
+    let line = home.ok(["vip", "catalogue"]);
+    assert!(line.contains("blocks.tsv: version 7, 2 blocks, 2 files; 2 registered"), "{line}");
+    // Something is asked for, in vain: it counts.
+    home.run(["peek", "/lab/small/a/0", "--lifetime", "50"]);
+    home.wait_for("its score", || home.json(["vip", "objects"])[1]["score"].as_f64() > Some(0.9));
+    let objects = home.json(["vip", "objects"]);
+    assert_eq!((&objects[0]["object"], &objects[1]["object"]), (&"/big".into(), &"/small".into()));
+    home.wait_for("its place", || home.ok(["vip", "objects", "--kept"]).contains("/small"));
+    let top = home.json(["vip", "top", "1"]);
+    assert_eq!((top.len(), &top[0]["object"], &top[0]["tier"]), (1, &"/small".into(), &0.into()));
+    let neighbours = home.run(["vip", "neighbours"]);
+    assert!(neighbours.stdout.contains("none heard"), "{neighbours:?}");
+    assert!(neighbours.stderr.contains("no face leads to udp4://127.0.0.1:9"), "{neighbours:?}");
+    let neighbour = home.json(["vip", "neighbours"]).remove(0);
+    assert_eq!((&neighbour["router"], neighbour["face_id"].is_null()), (&"desk".into(), true));
+    assert!(home.ok(["face", "list"]).contains("internal://vip"));
+    home.stop(router);
+}
+
+#[test]
+fn a_router_without_the_plane_says_how_to_have_one() {
+    let home = Home::with_router();
+    for command in ["status", "objects", "neighbours", "top", "catalogue"] {
+        let said = home.fails(1, ["vip", command]);
+        assert!(said.contains("runs no virtual plane") && said.contains("put [vip] into"), "{said}");
+    }
+}

@@ -1,0 +1,311 @@
+//! The virtual plane of VIP (docs/vip.md).
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use namely_catalogue::BLOCKS_MAX;
+use namely_discovery::Key;
+use namely_security::read_certificate;
+use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
+use namely_vip::limits::{NEIGHBOURS_MAX, OBJECTS_MAX, ROUTER_OCTETS_MAX};
+use namely_vip::{Decay, Follow, PlaneConfig, Tier};
+use namely_wire::{FaceUri, Name, PACKET_OCTETS_MAX};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::discovery::key;
+use super::values;
+
+/// The virtual plane of VIP. A router without this table does nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vip {
+    /// What neighbours call this router in the exchange.
+    #[serde(deserialize_with = "router")]
+    pub router: String,
+    /// The file that says which blocks are registered, and which files they have.
+    pub catalogue: PathBuf,
+    /// What the names of the catalogue's files have before them in the network.
+    #[serde(default, deserialize_with = "values::name")]
+    pub prefix: Name,
+    /// Which blocks of the catalogue are registered.
+    #[serde(default, deserialize_with = "values::text")]
+    pub register: Register,
+    /// How often those are chosen anew, s.
+    #[serde(default = "register_interval_s_default", deserialize_with = "register_interval_s")]
+    pub register_interval_s: u64,
+    /// How long a slot lasts, ms.
+    #[serde(default = "period_ms_default", deserialize_with = "period_ms")]
+    pub period_ms: u32,
+    /// VIPs that enter for each object that is asked for here.
+    #[serde(default = "amplification_default", deserialize_with = "amplification")]
+    pub amplification: u8,
+    /// In what time scores halve, s.
+    #[serde(default = "score_half_life_s_default")]
+    pub score_half_life_s: u64,
+    /// What the virtual cache follows.
+    #[serde(default, deserialize_with = "follow")]
+    pub follow: Follow,
+    /// Room in memory for registered objects.
+    #[serde(default, deserialize_with = "values::octets")]
+    pub memory: u64,
+    /// What can be read of that in a second.
+    #[serde(default = "memory_octets_per_s_default", deserialize_with = "values::octets")]
+    pub memory_octets_per_s: u64,
+    /// Octets of an object that one Interest asks for.
+    #[serde(default = "segment_octets_default", deserialize_with = "segment_octets")]
+    pub segment_octets: u64,
+    /// What becomes of Data that belong to no registered object.
+    #[serde(default, deserialize_with = "unregistered")]
+    pub unregistered: Unregistered,
+    /// Whose packets of the exchange are believed.
+    #[serde(default, deserialize_with = "trust")]
+    pub trust: Trust,
+    /// The neighbours.
+    #[serde(default, deserialize_with = "neighbours")]
+    pub neighbour: Vec<VipNeighbour>,
+}
+
+/// Which blocks of a catalogue are registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Register {
+    /// All.
+    #[default]
+    All,
+    /// So many of those that are asked for most here.
+    Top(usize),
+}
+
+impl FromStr for Register {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let most = text.strip_prefix("top:").and_then(|most| most.parse().ok());
+        match most {
+            _ if text == "all" => Ok(Register::All),
+            Some(most @ 1..=OBJECTS_MAX) => Ok(Register::Top(most)),
+            _ => Err(format!("write \"all\", or \"top:N\" with 1 to {OBJECTS_MAX}")),
+        }
+    }
+}
+
+/// Whose packets of the exchange are believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that a neighbour's key signed.
+    #[default]
+    Signed,
+    /// All that come by a neighbour's face: for a lab.
+    Open,
+}
+
+/// What becomes of Data that belong to no registered object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unregistered {
+    /// The content store's policy keeps them beside the registered ones.
+    #[default]
+    Admit,
+    /// They are not kept, as in N-DISE.
+    Refuse,
+}
+
+/// A next hop along which VIPs go.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VipNeighbour {
+    /// The remote URI of its face.
+    #[serde(deserialize_with = "values::remote_uri")]
+    pub face: FaceUri,
+    /// The interface that leads to an `ether://` neighbour.
+    #[serde(default, deserialize_with = "values::device_uri")]
+    pub local: Option<FaceUri>,
+    /// What it calls itself in the exchange; without, it does not speak VIP and takes what its link
+    /// carries.
+    #[serde(default)]
+    pub router: Option<String>,
+    /// Its key, as `namely vip status` shows it there: 64 hexadecimal digits.
+    #[serde(default, deserialize_with = "key")]
+    pub key: Option<Key>,
+    /// Or a file with a certificate of that key.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// Octets of Data that its link carries to here in a second.
+    #[serde(deserialize_with = "values::octets")]
+    pub octets_per_s: u64,
+    /// The same from here; as much as to here when absent.
+    #[serde(default, deserialize_with = "octets_opt")]
+    pub octets_per_s_out: Option<u64>,
+}
+
+impl Vip {
+    /// How the plane is computed.
+    pub(crate) fn plane(&self) -> PlaneConfig {
+        let half_life_ms = self.score_half_life_s.saturating_mul(1000);
+        let memory = Tier {
+            octets: self.memory,
+            rate: self.memory_octets_per_s.saturating_mul(self.period_ms.into()) / 1000,
+            admit: 0,
+            evict: 0,
+        };
+        PlaneConfig {
+            amplification: self.amplification,
+            decay: Decay::from_half_life(half_life_ms, self.period_ms),
+            follow: self.follow,
+            tiers: if self.memory > 0 { vec![memory] } else { Vec::new() },
+            weight: 0,
+        }
+    }
+
+    /// Blocks that a catalogue may have.
+    pub(crate) fn blocks_max(&self) -> usize {
+        match self.register {
+            Register::All => OBJECTS_MAX,
+            Register::Top(_) => BLOCKS_MAX,
+        }
+    }
+
+    /// The keys of the neighbours, in their order; `None` where none is needed.
+    ///
+    /// # Errors
+    /// A neighbour whose key cannot be found, in words.
+    pub(crate) fn keys(&self) -> Result<Vec<Option<Key>>, String> {
+        self.neighbour.iter().map(|neighbour| neighbour.resolve(self.trust)).collect()
+    }
+
+    /// The files that the router reads while it runs.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let certificates = self.neighbour.iter().filter_map(|neighbour| neighbour.certificate.as_deref());
+        certificates.chain([self.catalogue.as_path()])
+    }
+}
+
+impl VipNeighbour {
+    fn resolve(&self, trust: Trust) -> Result<Option<Key>, String> {
+        let why = |why: &str| format!("vip.neighbour of {}: {why}", self.face);
+        match (self.key, &self.certificate) {
+            (Some(_), Some(_)) => Err(why("name it by `key` or by `certificate`, not by both")),
+            (Some(key), None) => Ok(Some(key)),
+            (None, Some(path)) => {
+                let certificate = read_certificate(path).map_err(|error| why(&error.to_string()))?;
+                let key = certificate.public_key().ed25519_octets();
+                key.map(Some)
+                    .ok_or_else(|| why("routers have Ed25519 keys, and the certificate's is another"))
+            }
+            (None, None) if self.router.is_none() || trust == Trust::Open => Ok(None),
+            (None, None) => Err(why(
+                "nobody could tell it from others: give its `key`, which `namely vip status` shows there, or \
+                 its `certificate` (or `trust = \"open\"` under [vip], in a lab)",
+            )),
+        }
+    }
+}
+
+fn router<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    check_router(String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+fn check_router(router: String) -> Result<String, String> {
+    let fits = (1..=ROUTER_OCTETS_MAX).contains(&router.len());
+    if fits { Ok(router) } else { Err(format!("a router's name has 1 to {ROUTER_OCTETS_MAX} octets")) }
+}
+
+/// Neighbours with different faces and names, no more than may be.
+fn neighbours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VipNeighbour>, D::Error> {
+    let neighbours = Vec::<VipNeighbour>::deserialize(deserializer)?;
+    if neighbours.len() > NEIGHBOURS_MAX {
+        return Err(D::Error::custom(format!("more than {NEIGHBOURS_MAX} neighbours")));
+    }
+    for (i, neighbour) in neighbours.iter().enumerate() {
+        let face = &neighbour.face;
+        if let Some(router) = &neighbour.router {
+            check_router(router.clone()).map_err(D::Error::custom)?;
+        }
+        if matches!(face, FaceUri::Tcp(_) | FaceUri::Udp(_)) && face.address().is_none() {
+            return Err(D::Error::custom(format!("`{face}` is no address: write numbers, not a host name")));
+        }
+        if matches!(face, FaceUri::Ether(_)) != neighbour.local.is_some() {
+            return Err(D::Error::custom(format!(
+                "`local` names the interface of an ether face, which needs it: see `{face}`"
+            )));
+        }
+        let is_same = |other: &VipNeighbour| {
+            (&other.face, &other.local) == (face, &neighbour.local)
+                || other.router.is_some() && other.router == neighbour.router
+        };
+        if neighbours[..i].iter().any(is_same) {
+            return Err(D::Error::custom(format!(
+                "two [[vip.neighbour]] have `{face}` or its router's name"
+            )));
+        }
+    }
+    Ok(neighbours)
+}
+
+fn period_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        ms @ 100..=3_600_000 => Ok(ms),
+        ms => Err(D::Error::custom(format!("{ms} ms: use 100 to 3600000"))),
+    }
+}
+
+fn register_interval_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        s @ 1..=86_400 => Ok(s),
+        s => Err(D::Error::custom(format!("{s} s: use 1 to 86400"))),
+    }
+}
+
+fn amplification<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    match u8::deserialize(deserializer)? {
+        vips @ 1..=2 => Ok(vips),
+        vips => Err(D::Error::custom(format!("{vips}: use 1 or 2"))),
+    }
+}
+
+fn segment_octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match values::octets(deserializer)? {
+        octets if (1..=PACKET_OCTETS_MAX as u64).contains(&octets) => Ok(octets),
+        octets => Err(D::Error::custom(format!("{octets} octets: use 1 to {PACKET_OCTETS_MAX}"))),
+    }
+}
+
+fn follow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Follow, D::Error> {
+    values::choice(deserializer, &[("scores", Follow::Scores), ("counts", Follow::Counts)])
+}
+
+fn trust<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trust, D::Error> {
+    values::choice(deserializer, &[("signed", Trust::Signed), ("open", Trust::Open)])
+}
+
+fn unregistered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unregistered, D::Error> {
+    values::choice(deserializer, &[("admit", Unregistered::Admit), ("refuse", Unregistered::Refuse)])
+}
+
+fn octets_opt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    values::octets(deserializer).map(Some)
+}
+
+fn period_ms_default() -> u32 {
+    5000
+}
+
+fn register_interval_s_default() -> u64 {
+    60
+}
+
+fn amplification_default() -> u8 {
+    1
+}
+
+/// That of the paper's beta of 0.000015, by the second.
+fn score_half_life_s_default() -> u64 {
+    46_210
+}
+
+fn memory_octets_per_s_default() -> u64 {
+    1 << 30
+}
+
+fn segment_octets_default() -> u64 {
+    SEGMENT_OCTETS_DEFAULT as u64
+}

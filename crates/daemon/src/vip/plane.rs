@@ -1,0 +1,320 @@
+//! The virtual plane with what it needs of the router: demand and routes before a slot, directions
+//! after it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use namely_forwarder::{FaceId, ObjectPlace, ObjectPlan};
+use namely_vip::{Config, Decay, NOWHERE, NeighbourConfig, Popularity, Vip, vips_of};
+
+use super::catalogue::Loaded;
+use crate::config::{self, Register, Unregistered};
+use crate::dataplane::{Core, DataPlane};
+
+/// Data of an object that are no segments of its files: what says how large they are.
+const PACKETS_MORE: u64 = 4;
+
+/// Octets of a packet around those of a segment: its name and signature.
+const PACKET_OCTETS_MORE: u64 = 512;
+
+/// What the thread of VIP runs by.
+pub(crate) struct Settings {
+    pub(super) config: config::Vip,
+    /// The keys of the neighbours, in their order.
+    pub(super) keys: Vec<Option<namely_discovery::Key>>,
+    pub(super) loaded: Arc<Loaded>,
+}
+
+impl Settings {
+    /// Reads the keys and the catalogue that the configuration names.
+    ///
+    /// # Errors
+    /// Which file and line are wrong and what to do, in words.
+    pub(crate) fn read(config: &config::Vip) -> Result<Self, String> {
+        let keys = config.keys()?;
+        let loaded = Arc::new(Loaded::read(&config.catalogue, &config.prefix, config.blocks_max())?);
+        Ok(Settings { config: config.clone(), keys, loaded })
+    }
+
+    /// Counts of how much the blocks are asked for, if that decides.
+    fn popularity(&self) -> Option<Popularity> {
+        let config = &self.config;
+        let interval_ms = u32::try_from(config.register_interval_s.saturating_mul(1000)).unwrap_or(u32::MAX);
+        let decay = Decay::from_half_life(config.score_half_life_s.saturating_mul(1000), interval_ms);
+        let is_needed = matches!(config.register, Register::Top(_));
+        is_needed.then(|| Popularity::new(self.loaded.blocks().len(), decay))
+    }
+
+    /// The blocks that are to be registered, of which these are so now.
+    fn choose(&self, popularity: Option<&Popularity>, now: &[u32]) -> Vec<u32> {
+        match (self.config.register, popularity) {
+            (Register::Top(most), Some(popularity)) => popularity.choose(now, most),
+            _ => (0..self.loaded.blocks().len() as u32).collect(),
+        }
+    }
+
+    fn of_machine(&self, boot: u64) -> Config {
+        let neighbours = self.config.neighbour.iter().map(|neighbour| NeighbourConfig {
+            router: neighbour.router.as_ref().map(|router| router.clone().into_bytes()),
+            octets_per_s: neighbour.octets_per_s,
+            octets_per_s_out: neighbour.octets_per_s_out.unwrap_or(neighbour.octets_per_s),
+        });
+        Config {
+            router: self.config.router.clone().into_bytes(),
+            boot,
+            period_ms: self.config.period_ms,
+            plane: self.config.plane(),
+            neighbours: neighbours.collect(),
+        }
+    }
+}
+
+/// The virtual plane, and what was last read of the router for it. The core knows all blocks of
+/// the catalogue, by their places there; the plane those that are registered, which it numbers.
+pub(super) struct Machine {
+    pub(super) vip: Vip,
+    pub(super) settings: Settings,
+    /// The block of each object of the plane, by rising place.
+    pub(super) registered: Vec<u32>,
+    /// How much blocks are asked for, if that decides which are registered.
+    popularity: Option<Popularity>,
+    /// When it decides the next time, ns.
+    choose_ns: u64,
+    /// The face of each neighbour.
+    pub(super) faces: Vec<Option<FaceId>>,
+    /// Of each block: Interests since the tables were made, when it was registered and now.
+    asked: Vec<(u64, u64)>,
+    /// Slots whose routes and directions were set.
+    slot: u64,
+    core: Arc<Core>,
+    plane: Arc<DataPlane>,
+}
+
+impl Machine {
+    /// Enters the catalogue, and begins with a life of this number.
+    ///
+    /// # Errors
+    /// In words: the catalogue's names find no room, or the configuration is wrong.
+    pub(super) fn new(
+        settings: Settings,
+        boot: u64,
+        core: Arc<Core>,
+        plane: Arc<DataPlane>,
+    ) -> Result<Self, String> {
+        let popularity = settings.popularity();
+        let registered = settings.choose(popularity.as_ref(), &[]);
+        let vip = Vip::new(settings.loaded.objects(&registered)?, settings.of_machine(boot));
+        let vip = vip.map_err(|error| error.to_string())?;
+        settings.loaded.enter(&core).map_err(|error| format!("vip.catalogue: {error}"))?;
+        let faces = vec![None; settings.config.neighbour.len()];
+        let asked = Vec::new();
+        let (choose_ns, slot) = (0, 0);
+        let mut machine =
+            Machine { vip, settings, registered, popularity, choose_ns, faces, asked, slot, core, plane };
+        machine.give_room();
+        machine.begin_counting();
+        machine.follow_plan();
+        Ok(machine)
+    }
+
+    /// Goes on with other settings. Nothing has changed if that cannot be.
+    ///
+    /// # Errors
+    /// As of [`Machine::new`].
+    pub(super) fn exchange(&mut self, settings: Settings) -> Result<(), String> {
+        self.read_demand();
+        let by_id: HashMap<u64, u32> =
+            settings.loaded.blocks().iter().zip(0..).map(|(block, index)| (block.id, index)).collect();
+        let old = self.settings.loaded.blocks().iter();
+        let places: Vec<Option<u32>> = old.map(|block| by_id.get(&block.id).copied()).collect();
+        let place = |block: &u32| places.get(*block as usize).copied().flatten();
+        let now: Vec<u32> = self.registered.iter().filter_map(place).collect();
+        let mut popularity = settings.popularity();
+        if let (Some(new), Some(old)) = (&mut popularity, &self.popularity) {
+            let stay = places.iter().enumerate();
+            stay.for_each(|(k, place)| place.iter().for_each(|at| new.ask(*at as usize, old.count(k))));
+        }
+        let registered = settings.choose(popularity.as_ref(), &now);
+        let objects = settings.loaded.objects(&registered)?;
+        // Places mean other blocks from now on, and nothing is to be asked for by those.
+        (0..places.len()).for_each(|block| self.core.object_direct(block as u32, None));
+        settings.loaded.enter(&self.core).map_err(|error| format!("vip.catalogue: {error}"))?;
+        self.vip.exchange(objects, settings.of_machine(0)).map_err(|error| error.to_string())?;
+        let face_of = |neighbour: &config::VipNeighbour| {
+            let place = self.settings.config.neighbour.iter().position(|old| old.face == neighbour.face);
+            place.and_then(|b| self.faces[b])
+        };
+        self.faces = settings.config.neighbour.iter().map(face_of).collect();
+        (self.settings, self.registered, self.popularity) = (settings, registered, popularity);
+        self.give_room();
+        self.begin_counting();
+        self.follow_plan();
+        Ok(())
+    }
+
+    /// Registers the blocks that are asked for most, when it is time for that.
+    ///
+    /// # Errors
+    /// In words; those before stay.
+    pub(super) fn choose(&mut self, now_ns: u64) -> Result<(), String> {
+        let interval_ns = self.settings.config.register_interval_s.saturating_mul(1_000_000_000);
+        let Some(popularity) = self.popularity.as_mut().filter(|_| now_ns >= self.choose_ns) else {
+            return Ok(());
+        };
+        let is_first = self.choose_ns == 0;
+        self.choose_ns = now_ns.saturating_add(interval_ns);
+        if is_first {
+            return Ok(());
+        }
+        popularity.fade();
+        let registered = self.settings.choose(self.popularity.as_ref(), &self.registered);
+        if registered == self.registered {
+            return Ok(());
+        }
+        let objects = self.settings.loaded.objects(&registered)?;
+        self.vip.exchange(objects, self.settings.of_machine(0)).map_err(|error| error.to_string())?;
+        let come = registered.iter().filter(|block| self.registered.binary_search(block).is_err()).count();
+        tracing::debug!("{come} blocks became more popular than others and are registered");
+        let left = std::mem::replace(&mut self.registered, registered);
+        left.iter().for_each(|block| self.core.object_direct(*block, None));
+        self.give_room();
+        self.follow_plan();
+        self.look_at_routes();
+        Ok(())
+    }
+
+    /// Gives the content store room for as much as the plane plans, and for what is around it.
+    fn give_room(&self) {
+        let config = &self.settings.config;
+        let objects = self.vip.objects().as_slice();
+        let smallest = objects.iter().map(|object| object.octets).min().unwrap_or(1).max(1);
+        let kept_max = (objects.len() as u64).min(config.memory / smallest);
+        let packets = config.memory / config.segment_octets + kept_max * (PACKETS_MORE + 1);
+        let octets = if kept_max > 0 { packets.saturating_mul(self.packet_octets()) } else { 0 };
+        self.core.objects_room(usize::try_from(packets).unwrap_or(usize::MAX), octets);
+        self.core.objects_only(config.unregistered == Unregistered::Refuse);
+    }
+
+    /// What a segment's packet takes in memory, at most.
+    fn packet_octets(&self) -> u64 {
+        let segment = self.settings.config.segment_octets;
+        segment + segment / 4 + PACKET_OCTETS_MORE
+    }
+
+    /// Tells the content store what is to be kept.
+    fn follow_plan(&self) {
+        let plane = self.vip.plane();
+        let of_no_object = match self.settings.config.unregistered {
+            Unregistered::Admit => ObjectPlace::AsOthers,
+            Unregistered::Refuse => ObjectPlace::Nowhere,
+        };
+        let mut registered = self.registered.iter().enumerate().peekable();
+        for (block, object) in (0..).zip(self.settings.loaded.blocks()) {
+            let k = registered.next_if(|(_, of)| **of == block).map(|(k, _)| k);
+            let packets = object.octets.div_ceil(self.settings.config.segment_octets) + PACKETS_MORE;
+            let plan = match k.map(|k| (plane.placed()[k], plane.scores()[k])) {
+                None => ObjectPlan { place: of_no_object, ..ObjectPlan::default() },
+                Some((NOWHERE, _)) => ObjectPlan::default(),
+                Some((_, worth)) => ObjectPlan {
+                    place: ObjectPlace::Memory,
+                    worth,
+                    octets: packets.saturating_mul(self.packet_octets()),
+                },
+            };
+            self.core.object_plan(block, plan);
+        }
+    }
+
+    /// Octets of memory that the content store has of an object.
+    pub(super) fn held(&self, object: usize) -> u64 {
+        self.registered.get(object).map_or(0, |block| self.core.object_held(*block).octets)
+    }
+
+    fn begin_counting(&mut self) {
+        let blocks = 0..self.settings.loaded.blocks().len() as u32;
+        self.asked = blocks.map(|block| self.core.object_asked(block)).map(|asked| (asked, asked)).collect();
+    }
+
+    /// VIPs that were asked for here of an object since its block was there.
+    pub(super) fn asked(&self, object: usize) -> u64 {
+        let Some(block) = self.registered.get(object).map(|block| *block as usize) else { return 0 };
+        self.asked.get(block).map_or(0, |(first, last)| self.share(block, last - first))
+    }
+
+    /// What so many Interests are of a block, in VIPs.
+    fn share(&self, block: usize, interests: u64) -> u64 {
+        let octets = self.settings.loaded.blocks().get(block).map_or(1, |block| block.octets);
+        vips_of(interests.saturating_mul(self.settings.config.segment_octets), octets)
+    }
+
+    /// Tells the plane what was asked for here since the last call. Parts of a VIP that are too
+    /// small to count are counted with the next ones.
+    pub(super) fn read_demand(&mut self) {
+        let mut place = 0;
+        for block in 0..self.asked.len() {
+            let is_registered = self.registered.get(place).is_some_and(|of| *of as usize == block);
+            let k = is_registered.then_some(place);
+            place += usize::from(is_registered);
+            let (first, last) = self.asked[block];
+            let now = self.core.object_asked(block as u32).max(last);
+            if now == last {
+                continue;
+            }
+            let vips = self.share(block, now - first) - self.share(block, last - first);
+            self.asked[block].1 = now;
+            if let Some(popularity) = &mut self.popularity {
+                popularity.ask(block, vips);
+            }
+            if let Some(k) = k {
+                self.vip.plane_mut().ask(k, vips);
+            }
+        }
+    }
+
+    /// After a tick in which a slot began: has Interests go the way that most VIPs went, and the
+    /// content store keep what the plane does. True if one did.
+    pub(super) fn follow(&mut self) -> bool {
+        if self.slot == self.vip.slot() {
+            return false;
+        }
+        self.slot = self.vip.slot();
+        for (k, block) in self.registered.iter().enumerate() {
+            self.core.object_direct(*block, self.direction(k));
+        }
+        self.follow_plan();
+        true
+    }
+
+    /// The face by which an object is asked for.
+    pub(super) fn direction(&self, object: usize) -> Option<FaceId> {
+        self.vip.plane().direction(object).and_then(|b| self.faces.get(b).copied().flatten())
+    }
+
+    /// Finds the faces of the neighbours, and which of them lead to which objects. A neighbour
+    /// whose face went is one that has gone.
+    pub(super) fn look_at_routes(&mut self) {
+        for (b, neighbour) in self.settings.config.neighbour.iter().enumerate() {
+            let now = self.plane.face_to(&neighbour.face, neighbour.local.as_ref());
+            if now != self.faces[b] {
+                if self.faces[b].is_some() {
+                    self.vip.neighbour_gone(b);
+                }
+                self.faces[b] = now;
+            }
+        }
+        let loaded = self.settings.loaded.clone();
+        for (k, block) in self.registered.iter().enumerate() {
+            let Some(name) = loaded.first(*block) else { continue };
+            let hops = self.core.fib_next_hops(name.as_name());
+            let neighbour = |face: FaceId| self.faces.iter().position(|known| *known == Some(face));
+            let hops_of = hops.iter().filter_map(|(face, _)| neighbour(*face));
+            let plane = self.vip.plane_mut();
+            plane.set_hops(k, hops_of);
+            plane.set_source(k, hops.iter().any(|(_, leads_here)| *leads_here));
+        }
+        // What neighbours ask is no demand: they tell theirs.
+        let speaking = self.settings.config.neighbour.iter().zip(&self.faces);
+        let speaking = speaking.filter_map(|(neighbour, face)| face.filter(|_| neighbour.router.is_some()));
+        self.core.object_neighbours(&speaking.collect::<Vec<_>>());
+    }
+}

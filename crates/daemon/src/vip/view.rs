@@ -1,0 +1,162 @@
+//! What the virtual plane knows, as management shows it: a copy, so that nobody waits for the
+//! plane.
+
+use std::sync::Arc;
+
+use namely_discovery::Key;
+use namely_host::clock;
+use namely_vip::{NOWHERE, NeighbourStatus};
+use namely_wire::mgmt::{Counter, VipNeighbour, VipObject, VipStatus};
+use parking_lot::Mutex;
+
+use super::Refused;
+use super::catalogue::Loaded;
+use super::plane::Machine;
+use crate::config::Trust;
+use crate::dataplane::VipInbox;
+
+/// Shows what the thread of VIP has last told.
+#[derive(Clone)]
+pub(crate) struct View {
+    shown: Arc<Mutex<Shown>>,
+    key: Key,
+    inbox: Arc<VipInbox>,
+}
+
+struct Shown {
+    status: VipStatus,
+    loaded: Arc<Loaded>,
+    rows: Vec<Row>,
+    neighbours: Vec<(VipNeighbour, NeighbourStatus, Refused)>,
+}
+
+/// What changes of an object.
+struct Row {
+    block: u32,
+    count: u64,
+    score: u64,
+    asked: u64,
+    held: u64,
+    tier: u8,
+    is_source: bool,
+    face: Option<u64>,
+}
+
+impl View {
+    pub(super) fn new(machine: &Machine, key: Key, inbox: Arc<VipInbox>) -> Self {
+        let refused = vec![Refused::default(); machine.faces.len()];
+        View { shown: Arc::new(Mutex::new(Shown::of(machine, &refused))), key, inbox }
+    }
+
+    /// Shows this from now on.
+    pub(super) fn show(&self, machine: &Machine, refused: &[Refused]) {
+        let shown = Shown::of(machine, refused);
+        *self.shown.lock() = shown;
+    }
+}
+
+impl Shown {
+    fn of(machine: &Machine, refused: &[Refused]) -> Self {
+        let Machine { vip, settings, faces, .. } = machine;
+        let (config, plane) = (&settings.config, vip.plane());
+        let objects = vip.objects().as_slice();
+        let status = VipStatus {
+            router: config.router.clone(),
+            key: Vec::new(),
+            is_open: config.trust == Trust::Open,
+            slot: vip.slot(),
+            period_ms: config.period_ms.into(),
+            catalogue: config.catalogue.display().to_string(),
+            version: settings.loaded.version,
+            objects: objects.len() as u64,
+            blocks: settings.loaded.blocks().len() as u64,
+            files: settings.loaded.files() as u64,
+            octets: objects.iter().fold(0, |sum, object| sum.saturating_add(object.octets)),
+            room: config.memory,
+            counters: vip.counters().iter().map(|(label, value)| Counter::new(label, value)).collect(),
+        };
+        let row = |(k, block): (usize, &u32)| Row {
+            block: *block,
+            count: plane.counts()[k],
+            score: plane.scores()[k],
+            asked: machine.asked(k),
+            held: machine.held(k),
+            tier: plane.placed()[k],
+            is_source: plane.is_source(k),
+            face: machine.direction(k).map(|face| face.0),
+        };
+        let neighbours = config.neighbour.iter().zip(faces).zip(refused).enumerate();
+        let neighbours = neighbours.filter_map(|(b, ((neighbour, face), refused))| {
+            let told = VipNeighbour {
+                remote: neighbour.face.to_string(),
+                router: neighbour.router.clone().unwrap_or_default(),
+                face_id: face.map(|face| face.0),
+                ..VipNeighbour::default()
+            };
+            Some((told, vip.neighbour(b)?, *refused))
+        });
+        Shown {
+            status,
+            loaded: settings.loaded.clone(),
+            rows: machine.registered.iter().enumerate().map(row).collect(),
+            neighbours: neighbours.collect(),
+        }
+    }
+}
+
+impl namely_mgmt::Vip for View {
+    fn status(&self) -> VipStatus {
+        let mut status = self.shown.lock().status.clone();
+        status.key = self.key.to_vec();
+        status.counters.push(Counter::new("queue_full", self.inbox.dropped().iter().sum()));
+        status.counters.push(Counter::new("other_face", self.inbox.strangers()));
+        status
+    }
+
+    fn objects(&self) -> Vec<VipObject> {
+        let shown = self.shown.lock();
+        let loaded = &shown.loaded;
+        let named = |row: &Row| {
+            let place = row.block as usize;
+            Some((loaded.names.get(place)?.clone(), *loaded.blocks().get(place)?))
+        };
+        let told = shown.rows.iter().filter_map(|row| named(row).map(|of| (of, row)));
+        let told = told.map(|((name, object), row)| VipObject {
+            name,
+            id: object.id,
+            octets: object.octets,
+            count: row.count,
+            score: row.score,
+            asked: row.asked,
+            held: row.held,
+            tier: (row.tier != NOWHERE).then_some(row.tier.into()),
+            is_source: row.is_source,
+            face_id: row.face,
+        });
+        told.collect()
+    }
+
+    fn neighbours(&self) -> Vec<VipNeighbour> {
+        let now_ns = clock::monotonic_ns();
+        let queues = self.inbox.dropped().into_iter().chain(std::iter::repeat(0));
+        let shown = self.shown.lock();
+        let told = shown.neighbours.iter().zip(queues).map(|((told, status, refused), dropped)| {
+            let left_ns = status.fresh_until_ns.saturating_sub(now_ns);
+            let counters = [
+                ("refused", refused.dropped),
+                ("bad_signature", refused.bad_signature),
+                ("queue_full", dropped),
+            ];
+            VipNeighbour {
+                boot: status.boot,
+                fresh_ms: (left_ns > 0).then_some(left_ns / 1_000_000),
+                under_way: status.vips_under_way,
+                slots_under_way: status.slots_under_way as u64,
+                entered: status.entered,
+                counters: counters.map(|(label, value)| Counter::new(label, value)).to_vec(),
+                ..told.clone()
+            }
+        });
+        told.collect()
+    }
+}

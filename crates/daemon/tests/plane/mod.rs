@@ -1,0 +1,165 @@
+//! Routers that run the virtual plane, on loopback.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use namely_security::{Signer, sign_data};
+use namely_wire::mgmt::{Dataset, VipNeighbour, VipObject, VipStatus, blocks};
+use namely_wire::{DataBuilder, LpHeaders, encode_lp_packet};
+
+use crate::common::{Client, Daemon, until};
+
+/// How long a slot lasts, ms.
+pub const PERIOD_MS: u64 = 500;
+
+/// Two blocks of 100 segments of 100 octets.
+pub const CATALOGUE: &str = "catalogue\t1\n/hot\t10000\n\t/hot/a\t10000\n/cold\t10000\n\t/cold/a\t10000\n";
+
+/// A router that runs the plane.
+pub struct Router {
+    pub daemon: Daemon,
+    pub client: Client,
+    name: String,
+    /// What its configuration has in [vip], beside what all have.
+    settings: String,
+}
+
+impl Router {
+    /// One that knows no neighbours yet.
+    pub fn start(name: &str, settings: &str) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a directory"), name, settings)
+    }
+
+    /// The same in a directory where one was before.
+    pub fn start_in(dir: tempfile::TempDir, router: &str, settings: &str) -> Self {
+        if !dir.path().join("blocks.tsv").exists() {
+            fs::write(dir.path().join("blocks.tsv"), CATALOGUE).expect("a catalogue");
+        }
+        let text = config(&dir.path().display().to_string(), router, settings, "");
+        let daemon = Daemon::start_in(dir, &text, &[]);
+        let client = daemon.connect();
+        Router { daemon, client, name: router.into(), settings: settings.into() }
+    }
+
+    pub fn catalogue(&self) -> std::path::PathBuf {
+        self.daemon.config_file().with_file_name("blocks.tsv")
+    }
+
+    pub fn status(&mut self) -> VipStatus {
+        let all = self.client.dataset(Dataset::VipStatus);
+        blocks(&all).next().expect("it runs the plane").expect("well formed")
+    }
+
+    pub fn objects(&mut self) -> Vec<VipObject> {
+        blocks(&self.client.dataset(Dataset::VipObjects)).collect::<Result<_, _>>().expect("objects")
+    }
+
+    pub fn neighbours(&mut self) -> Vec<VipNeighbour> {
+        blocks(&self.client.dataset(Dataset::VipNeighbours)).collect::<Result<_, _>>().expect("neighbours")
+    }
+
+    /// A counter of the plane.
+    pub fn count(&mut self, label: &str) -> u64 {
+        let status = self.status();
+        let counter = status.counters.iter().find(|counter| counter.label == label);
+        counter.unwrap_or_else(|| panic!("there is no {label}")).value
+    }
+
+    /// [[face]] and [[vip.neighbour]] of a neighbour.
+    pub fn neighbour(port: u16, router: &str, key: &[u8], routes: &str) -> String {
+        let key: String = key.iter().map(|octet| format!("{octet:02x}")).collect();
+        let uri = format!("udp4://127.0.0.1:{port}");
+        format!(
+            "[[face]]\nremote = \"{uri}\"\nroutes = [{routes}]\n\
+             [[vip.neighbour]]\nface = \"{uri}\"\nrouter = \"{router}\"\nkey = \"{key}\"\n\
+             octets_per_s = 100_000\n"
+        )
+    }
+
+    /// Reads the configuration that is there again.
+    pub fn reload_settings(&mut self) {
+        let text = fs::read_to_string(self.daemon.config_file()).expect("a configuration");
+        let line = self.daemon.reload(&text);
+        assert!(line.contains("configuration reloaded"), "{line}");
+        self.daemon.wait_for_log("is in force");
+    }
+
+    /// From now on has these neighbours; the log line that tells the outcome.
+    pub fn reload(&mut self, neighbours: &str) -> String {
+        let dir = self.daemon.config_file().with_file_name("").display().to_string();
+        let line = self.daemon.reload(&config(&dir, &self.name, &self.settings, neighbours));
+        let count = neighbours.matches("[[vip.neighbour]]").count();
+        if line.contains("not reloaded") {
+            return line;
+        }
+        until("the plane knows them", || (self.neighbours().len() == count).then_some(()));
+        line
+    }
+
+    /// An application that answers for a prefix.
+    pub fn producer(&mut self, prefix: &str) -> Client {
+        let mut producer = self.daemon.connect();
+        producer.register(prefix);
+        producer
+    }
+
+    /// The same by itself, until it is dropped.
+    pub fn serve(&mut self, prefix: &str) -> Serving {
+        let mut producer = self.producer(prefix);
+        let (heard, is_over) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
+        let (count, ends) = (heard.clone(), is_over.clone());
+        let thread = std::thread::spawn(move || {
+            while !ends.load(Relaxed) {
+                let Some(packet) = producer.receive(Duration::from_millis(50)) else { continue };
+                let name = packet.interest().name.to_name();
+                let data = DataBuilder::new(name.as_name()).freshness_ms(1000);
+                let data = sign_data(&data, &[b'x'; 100], &Signer::digest_sha256()).expect("a digest");
+                let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
+                count.fetch_add(1, Relaxed);
+                producer.send(&encode_lp_packet(&headers, &data));
+            }
+        });
+        Serving { heard, is_over, thread: Some(thread) }
+    }
+}
+
+/// An application that answers.
+pub struct Serving {
+    heard: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// How many Interests it has answered.
+    pub fn heard(&self) -> usize {
+        self.heard.load(Relaxed)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn config(dir: &str, name: &str, settings: &str, neighbours: &str) -> String {
+    format!(
+        "[discovery]\nkey_chain = \"{dir}/keys\"\n[vip]\nrouter = \"{name}\"\ncatalogue = \"{dir}/blocks.tsv\"\n\
+         prefix = \"/cms\"\nperiod_ms = {PERIOD_MS}\nsegment_octets = 100\n{settings}\n{neighbours}"
+    )
+}
+
+/// Makes two routers neighbours; the first leads `/cms` to the second.
+pub fn join(a: &mut Router, b: &mut Router) {
+    let (key_a, key_b) = (a.status().key, b.status().key);
+    let to_b = Router::neighbour(b.daemon.udp().port(), &b.name.clone(), &key_b, "\"/cms\"");
+    let to_a = Router::neighbour(a.daemon.udp().port(), &a.name.clone(), &key_a, "");
+    a.reload(&to_b);
+    b.reload(&to_a);
+}

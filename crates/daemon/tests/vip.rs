@@ -1,0 +1,202 @@
+//! Routers that run the virtual plane of VIP: real ones, over UDP.
+
+mod common;
+mod plane;
+
+use common::until;
+use plane::{Router, join};
+
+#[test]
+fn two_routers_tell_each_other_counts_and_vips_signed_over_udp() {
+    let mut a = Router::start("a", "memory = 0");
+    let mut b = Router::start("b", "memory = 10_000");
+    join(&mut a, &mut b);
+    for router in [&mut a, &mut b] {
+        until("the neighbour's counts are good", || router.neighbours()[0].fresh_ms.is_some().then_some(()));
+    }
+    // What is asked for at `a` becomes VIPs, which go to `b` and are entered there.
+    let mut app = a.daemon.connect();
+    (0..100).for_each(|n| app.ask(&format!("/cms/hot/a/{n}")));
+    let hot = until("it is entered at b", || b.objects().into_iter().find(|object| object.score > 0));
+    assert_eq!(hot.name, "/hot");
+    until("all of it", || (b.objects()[0].score >= 1_000_000).then_some(()));
+    assert_eq!(a.objects()[0].asked, 1 << 20, "100 segments are one object");
+    assert_eq!(b.objects()[0].asked, 0, "what a neighbour asks is no demand");
+    until("what came most is kept", || (b.objects()[0].tier == Some(0)).then_some(()));
+    assert_eq!(b.objects()[1].tier, None);
+    let face = a.neighbours()[0].face_id;
+    assert_eq!(a.objects()[0].face_id, face, "it is asked for where its VIPs went");
+    for router in [&mut a, &mut b] {
+        for refused in ["bad_signature", "malformed", "other_router", "replayed"] {
+            assert_eq!(router.count(refused), 0, "{refused}");
+        }
+    }
+}
+
+#[test]
+fn a_new_catalogue_replaces_the_old_one_and_a_wrong_one_does_not() {
+    let mut router = Router::start("a", "memory = 10_000");
+    let mut producer = router.producer("/cms");
+    let mut app = router.daemon.connect();
+    // Half of the hot object is asked for, and answered.
+    for n in 0..50 {
+        app.ask(&format!("/cms/hot/a/{n}"));
+        producer.serve_one(b"x");
+        app.receive(common::PATIENCE).expect("it is answered");
+    }
+    until("it is counted", || (router.objects()[0].score >= 500_000).then_some(()));
+    let wrong = "catalogue\t2\n/hot\t10000\n\t/hot/a\tmany\n";
+    std::fs::write(router.catalogue(), wrong).unwrap();
+    let line = router.reload("");
+    let expected = "not reloaded, the configuration in force stays";
+    assert!(line.contains(expected) && line.contains("blocks.tsv:3: `many` is no size"), "{line}");
+    assert_eq!((router.status().version, router.objects().len()), (1, 2));
+    // The hot one moves to another place, and another one comes.
+    let new = "catalogue\t3\n/new\t5000\n\t/new/a\t5000\n/hot\t10000\n\t/hot/a\t9000\n\t/hot/b\t1000\n";
+    std::fs::write(router.catalogue(), new).unwrap();
+    let line = router.reload("");
+    assert!(line.contains("configuration reloaded"), "{line}");
+    until("it is the new one", || (router.status().version == 3).then_some(()));
+    let objects = router.objects();
+    let names: Vec<&str> = objects.iter().map(|object| object.name.as_str()).collect();
+    assert_eq!(names, ["/new", "/hot"]);
+    assert_eq!(objects[0].score, 0);
+    assert!(objects[1].score >= 500_000, "it keeps what it has: {}", objects[1].score);
+    // Its new file counts for it.
+    let asked = |router: &mut Router| router.objects()[1].asked;
+    assert_eq!(asked(&mut router), 0, "what was asked for since it was registered");
+    app.ask("/cms/hot/b/0");
+    producer.serve_one(b"x");
+    until("it counts", || (asked(&mut router) > 0).then_some(()));
+    assert!(router.objects()[1].is_source);
+    let refused = router.reload(&plane::Router::neighbour(9, "b", &[7; 31], ""));
+    assert!(refused.contains("64 hexadecimal digits"), "{refused}");
+}
+
+#[test]
+fn what_is_wrong_with_vip_is_said_before_the_router_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name).display().to_string()
+    };
+    let catalogue = file("blocks.tsv", plane::CATALOGUE);
+    let keys = format!("[discovery]\nkey_chain = \"{}\"\n", dir.path().join("keys").display());
+    let check = |text: &str| {
+        let config = file("namely.toml", text);
+        let mut command = common::namelyd();
+        command.args(["--check", "--config", &config]);
+        let (code, _, stderr) = common::run(command);
+        (code, stderr)
+    };
+    let vip = format!("[vip]\nrouter = \"a\"\ncatalogue = \"{catalogue}\"\n");
+    assert_eq!(check(&format!("{keys}{vip}")).0, 0);
+    let neighbour = "[[vip.neighbour]]\nface = \"udp4://192.0.2.1:6363\"\noctets_per_s = 1\n";
+    assert_eq!(check(&format!("{keys}{vip}{neighbour}")).0, 0, "it does not speak VIP and needs no key");
+    assert_eq!(check(&format!("{keys}{vip}register = \"top:4096\"\n")).0, 0);
+    // One object more than may be.
+    let block = |n: usize| format!("/{n}\t1\n\t/{n}/a\t1\n");
+    let many: String = (0..=4096).map(block).collect();
+    let many = file("many.tsv", &format!("catalogue\t1\n{many}"));
+    let of = |catalogue: &str| format!("{keys}[vip]\nrouter = \"a\"\ncatalogue = \"{catalogue}\"\n");
+    assert_eq!(check(&format!("{}register = \"top:4096\"\n", of(&many))).0, 0, "not all are registered");
+    let twice = file("twice.tsv", "catalogue\t1\n/a\t1\n\t/f\t1\n/b\t1\n\t/f\t1\n");
+    for (text, expected) in [
+        (vip.clone(), "name a folder that keeps it"),
+        (of("/nowhere/blocks.tsv"), "/nowhere/blocks.tsv: No such file"),
+        (of(&many), "many.tsv:8194: more than 4096 blocks"),
+        (of(&twice), "twice.tsv:5: /f is in line 3 too"),
+        (format!("{keys}{vip}{neighbour}router = \"b\"\n"), "nobody could tell it from others"),
+        (format!("{keys}{vip}{neighbour}{neighbour}"), "two [[vip.neighbour]] have"),
+        (format!("{keys}{vip}period_ms = 99\n"), "use 100 to 3600000"),
+        (format!("{keys}{vip}amplification = 3\n"), "use 1 or 2"),
+        (format!("{keys}{vip}trust = \"some\"\n"), "`signed`, `open`"),
+        (format!("{keys}{vip}segment_octets = 0\n"), "use 1 to"),
+        (format!("{keys}{vip}register = \"top:0\"\n"), "with 1 to 4096"),
+        (format!("{keys}{vip}register = \"top:4097\"\n"), "with 1 to 4096"),
+        (format!("{keys}{vip}register_interval_s = 0\n"), "use 1 to 86400"),
+        (format!("{keys}[vip]\ncatalogue = \"{catalogue}\"\n"), "missing field `router`"),
+    ] {
+        let (code, stderr) = check(&text);
+        assert!(code != 0 && stderr.contains(expected), "{expected}: {stderr}");
+    }
+}
+
+#[test]
+fn what_the_plane_keeps_is_held_whole_until_another_object_is_worth_more() {
+    let mut a = Router::start("a", "memory = 10_000\nunregistered = \"refuse\"");
+    let mut b = Router::start("b", "unregistered = \"refuse\"");
+    join(&mut a, &mut b);
+    let producer = b.serve("/cms");
+    let mut app = a.daemon.connect();
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    let mut read = |object: &str, segments: std::ops::Range<u32>| {
+        for n in segments {
+            app.ask(&format!("/cms/{object}/a/{n}"));
+            app.receive(common::PATIENCE).expect("it is answered");
+        }
+    };
+    read("cold", 0..10);
+    read("hot", 0..100);
+    until("the hot one is to be kept", || (a.objects()[0].tier == Some(0)).then_some(()));
+    assert_eq!((a.objects()[1].tier, a.objects()[1].held), (None, 0));
+    read("hot", 0..100);
+    let held = until("it is held", || Some(a.objects()[0].held).filter(|held| *held >= 100 * 128));
+    assert!(held <= 104 * 637, "{held}");
+    // Now it is answered here.
+    let heard = producer.heard();
+    read("hot", 0..100);
+    assert_eq!(producer.heard(), heard);
+    // What is no object's is not kept.
+    (0..3).for_each(|_| read("else", 0..1));
+    assert_eq!(producer.heard(), heard + 3);
+    // The cold one becomes the hotter one, and takes the other's place whole.
+    until("the cold one is to be kept", || {
+        read("cold", 0..100);
+        (a.objects()[1].tier == Some(0)).then_some(())
+    });
+    until("it is", || {
+        read("cold", 0..100);
+        (a.objects()[1].held >= 100 * 128).then_some(())
+    });
+    until("the other one has left", || (a.objects()[0].held == 0).then_some(()));
+    assert!(a.client.counter("forwarder.objects_evicted") >= 1);
+    assert!(a.client.counter("forwarder.objects_unregistered_data") >= 3);
+}
+
+#[test]
+fn the_blocks_that_are_asked_for_most_are_registered_and_the_others_are_as_data_of_no_object() {
+    let settings = "memory = 10_000\nregister = \"top:1\"\nregister_interval_s = 1";
+    let mut a = Router::start("a", settings);
+    let mut b = Router::start("b", "unregistered = \"refuse\"");
+    join(&mut a, &mut b);
+    let producer = b.serve("/cms");
+    let mut app = a.daemon.connect();
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    let registered = |router: &mut Router| {
+        let status = router.status();
+        assert_eq!((status.objects, status.blocks), (1, 2));
+        router.objects()[0].name.clone()
+    };
+    assert_eq!(registered(&mut a), "/hot", "the first of the catalogue, as long as nothing is known");
+    let mut read = |object: &str| {
+        for n in 0..20 {
+            app.ask(&format!("/cms/{object}/a/{n}"));
+            app.receive(common::PATIENCE).expect("it is answered");
+        }
+    };
+    // Of no object for the content store, whose policy keeps it.
+    read("cold");
+    let heard = producer.heard();
+    read("cold");
+    assert_eq!(producer.heard(), heard);
+    until("it is asked for most, and registered", || (registered(&mut a) == "/cold").then_some(()));
+    assert!(a.objects()[0].asked > 0, "what was asked for before is told");
+    // From now on it counts, and is kept whole.
+    read("cold");
+    until("it scores", || (a.objects()[0].score > 0).then_some(()));
+    until("it is to be kept", || (a.objects()[0].tier == Some(0)).then_some(()));
+    // A reload changes nothing of that.
+    a.reload_settings();
+    assert_eq!(registered(&mut a), "/cold");
+}

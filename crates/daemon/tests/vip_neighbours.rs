@@ -1,0 +1,405 @@
+//! What a neighbour of the virtual plane says that is wrong, old, too much or not its own: each is
+//! refused and counted, and honest neighbours keep their slots.
+
+mod common;
+mod plane;
+
+use std::collections::HashSet;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use common::{Client, until};
+use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
+use namely_vip::UNIT;
+use namely_vip::limits::REQUESTS_MAX;
+use namely_vip::message::{self, About, Body, Message, Offer, Title};
+use namely_wire::{DataBuilder, InterestBuilder, InterestView, LpHeaders, Name, encode_lp_packet};
+use plane::{PERIOD_MS, Router, join};
+
+/// The life that the fake neighbour has.
+const BOOT: u64 = 7;
+
+/// A neighbour that says what a test wants.
+struct Fake {
+    client: Client,
+    port: u16,
+    key: [u8; 32],
+    signer: Signer,
+    time_us: u64,
+}
+
+impl Fake {
+    fn new(router: &Router) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(router.daemon.udp()).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let (key, signer) = key();
+        Fake { client: Client::udp_from(socket), port, key, signer, time_us: 0 }
+    }
+
+    fn config(&self) -> String {
+        Router::neighbour(self.port, "fake", &self.key, "\"/cms\"")
+    }
+
+    fn next_time_us(&mut self) -> u64 {
+        let wall_us = namely_host::clock::unix_ns() / 1000;
+        self.time_us = wall_us.max(self.time_us + 1);
+        self.time_us
+    }
+
+    /// A request of A.
+    fn request(&mut self, router: &str) -> Vec<u8> {
+        let time_us = self.next_time_us();
+        let title = Title { about: About::Counts, router: router.as_bytes(), time_us, segment: 0 };
+        self.signed(&title.to_name(), &message::ask_counts(BOOT, 1, PERIOD_MS))
+    }
+
+    fn signed(&mut self, name: &Name, parameters: &[u8]) -> Vec<u8> {
+        let builder = InterestBuilder::new(name.clone()).hop_limit(1).nonce(self.client.next_nonce());
+        sign_interest(&builder, parameters, &self.signer, common::client::unix_ms()).unwrap()
+    }
+
+    /// Asks until it is answered: what asks first comes before the router knows its neighbour.
+    fn introduce(&mut self, router: &mut Router) {
+        until("it is answered", || {
+            let request = self.request("fake");
+            self.client.send(&request);
+            (router.count("counts_told") > 0).then_some(())
+        });
+    }
+
+    /// The next request of the router about counts or VIPs, with what it has to be answered by.
+    fn asked(&mut self, about: About) -> Asked {
+        let end = Instant::now() + common::PATIENCE;
+        while Instant::now() < end {
+            let Some(packet) = self.client.receive(Duration::from_secs(1)) else { continue };
+            let Ok(message) = Message::parse(&packet.wire) else { continue };
+            let (name, token) = (message.name.to_name(), packet.headers.pit_token);
+            match (message.body, about) {
+                (Body::AskCounts { boot, slot, .. }, About::Counts) => {
+                    return Asked { name, token, boot, slot };
+                }
+                (Body::AskOffers { boot, slot, .. }, About::Offers) => {
+                    return Asked { name, token, boot, slot };
+                }
+                _ => {}
+            }
+        }
+        panic!("the router does not ask");
+    }
+
+    fn answer(&mut self, asked: &Asked, content: &[u8]) {
+        let data = sign_data(&DataBuilder::new(asked.name.as_name()), content, &self.signer).unwrap();
+        let headers = LpHeaders { pit_token: asked.token, ..LpHeaders::default() };
+        self.client.send(&encode_lp_packet(&headers, &data));
+    }
+}
+
+struct Asked {
+    name: Name,
+    token: Option<namely_wire::PitToken>,
+    boot: u64,
+    slot: u64,
+}
+
+fn key() -> ([u8; 32], Signer) {
+    let key = PrivateKey::generate(KeyType::Ed25519).unwrap();
+    let octets = key.public().ed25519_octets().unwrap();
+    (octets, Signer::new("/fake/KEY/1".parse().unwrap(), Arc::new(key)))
+}
+
+/// A router whose one neighbour is a fake.
+fn router() -> (Router, Fake) {
+    let mut router = Router::start("me", "memory = 10_000");
+    let fake = Fake::new(&router);
+    router.reload(&fake.config());
+    until("the fake has a face", || router.neighbours()[0].face_id);
+    (router, fake)
+}
+
+/// Waits until a counter has grown.
+fn counted(router: &mut Router, label: &str, before: u64) {
+    until(label, || (router.count(label) > before).then_some(()));
+}
+
+#[test]
+fn requests_unsigned_wrongly_signed_or_repeated_are_refused_and_counted() {
+    let (mut router, mut fake) = router();
+    // Signed, it is heard and answered.
+    fake.introduce(&mut router);
+    let told = router.count("counts_told");
+    let right = fake.request("fake");
+    fake.client.send(&right);
+    counted(&mut router, "counts_told", told);
+    // Again: the network may repeat it.
+    let told = router.count("counts_told");
+    until("a slot goes by", || (router.status().slot > 3).then_some(()));
+    let mut again = right.clone();
+    fake.client.send(&again);
+    // Another nonce, as the forwarder drops what loops.
+    let octets = [&[0x0a, 4], &InterestView::parse(&again).unwrap().nonce.unwrap()[..]].concat();
+    let nonce = again.windows(6).position(|w| w == octets).unwrap() + 2;
+    again[nonce] ^= 1;
+    until("a repeated request is refused", || {
+        again[nonce] = again[nonce].wrapping_add(1);
+        fake.client.send(&again);
+        (router.count("replayed") > 0).then_some(())
+    });
+    // By another key. More than four in a slot are not looked at, so each is sent until it is.
+    let refused = |router: &mut Router, fake: &mut Fake, name: &str, label: &str| {
+        let before = router.count(label);
+        until(label, || {
+            let request = fake.request(name);
+            fake.client.send(&request);
+            (router.count(label) > before).then_some(())
+        });
+    };
+    let (_, other) = key();
+    let own = std::mem::replace(&mut fake.signer, other);
+    refused(&mut router, &mut fake, "fake", "bad_signature");
+    // A digest shows nothing of who made it.
+    fake.signer = Signer::digest_sha256();
+    refused(&mut router, &mut fake, "fake", "bad_signature");
+    let of_fake = |router: &mut Router| router.neighbours()[0].counters.clone();
+    let bad = of_fake(&mut router).into_iter().find(|c| c.label == "bad_signature").unwrap();
+    assert!(bad.value >= 2, "{bad:?}");
+    // In another's name.
+    fake.signer = own;
+    refused(&mut router, &mut fake, "another", "other_router");
+    assert_eq!(router.count("counts_told"), told, "none of these was answered");
+}
+
+#[test]
+fn answers_unsigned_late_or_of_another_life_are_refused_and_counts_of_any_size_are_cut() {
+    let (mut router, mut fake) = router();
+    // It is known since it asked.
+    fake.introduce(&mut router);
+    let hot = router.objects()[0].id;
+    let counts = |count: u64| message::counts(BOOT, 1, PERIOD_MS, [(hot, count)].into_iter());
+    // Wrongly signed.
+    let asked = fake.asked(About::Counts);
+    let (_, other) = key();
+    let own = std::mem::replace(&mut fake.signer, other);
+    fake.answer(&asked, &counts(1));
+    counted(&mut router, "bad_signature", 0);
+    fake.signer = own;
+    assert_eq!(router.neighbours()[0].fresh_ms, None);
+    // Of another life.
+    let asked = fake.asked(About::Counts);
+    fake.answer(&asked, &message::counts(BOOT + 1, 1, PERIOD_MS, [].into_iter()));
+    counted(&mut router, "other_boot", 0);
+    // Of as much as can be written.
+    let asked = fake.asked(About::Counts);
+    fake.answer(&asked, &counts(u64::MAX));
+    counted(&mut router, "count_cut", 0);
+    counted(&mut router, "counts_heard", 0);
+    // The answer to what is not asked any more finds no Interest that waits for it.
+    let late = asked;
+    let before = router.count("counts_heard");
+    until("its slot has gone", || (router.status().slot > late.slot + 6).then_some(()));
+    let unsolicited = router.client.counter("forwarder.unsolicited");
+    fake.answer(&late, &counts(1));
+    until("it is unsolicited", || {
+        (router.client.counter("forwarder.unsolicited") > unsolicited).then_some(())
+    });
+    assert_eq!(router.count("counts_heard"), before);
+}
+
+#[test]
+fn vips_beyond_the_link_are_cut_and_those_that_are_nobodys_skipped() {
+    let (mut router, mut fake) = router();
+    let hot = router.objects()[0].id;
+    let offer = |slot, id, vips| Offer { slot, id, vips };
+    let offers = [offer(1, hot, u64::MAX), offer(2, 4711, UNIT)];
+    until("they are cut", || {
+        let request = fake.request("fake");
+        fake.client.send(&request);
+        let asked = fake.asked(About::Offers);
+        fake.answer(&asked, &message::offers(BOOT, asked.boot, 1, offers.into_iter()));
+        (router.count("offer_cut") > 0).then_some(())
+    });
+    counted(&mut router, "unknown_object", 0);
+    // 100,000 octets a second and 125 %, of objects of 10,000.
+    let score = until("they are entered", || Some(router.objects()[0].score).filter(|score| *score > 0));
+    assert!(score <= UNIT * PERIOD_MS / 80, "{score}");
+}
+
+#[test]
+fn ten_thousand_requests_of_one_neighbour_leave_another_its_slots() {
+    let mut a = Router::start("a", "memory = 0");
+    let mut b = Router::start("b", "memory = 10_000");
+    join(&mut a, &mut b);
+    let mut fake = Fake::new(&b);
+    let key_a = a.status().key;
+    let to_a = Router::neighbour(a.daemon.udp().port(), "a", &key_a, "");
+    b.reload(&format!("{}{to_a}", fake.config()));
+    until("both have faces", || b.neighbours().iter().all(|of| of.face_id.is_some()).then_some(()));
+    until("a is heard", || b.neighbours()[1].fresh_ms.is_some().then_some(()));
+    let slot = b.status().slot;
+    let heard = b.count("counts_heard");
+    let requests: Vec<Vec<u8>> = (0..10_000).map(|_| fake.request("fake")).collect();
+    let told = b.count("counts_told");
+    let began = Instant::now();
+    for chunk in requests.chunks(100) {
+        chunk.iter().for_each(|request| fake.client.send(request));
+        std::thread::sleep(Duration::from_millis(8));
+    }
+    let took = began.elapsed();
+    until("some were refused", || (b.count("rate_limited") + b.count("queue_full") > 1000).then_some(()));
+    // Slots began in their time, and the honest neighbour was heard in them.
+    let slots = took.as_millis() as u64 / PERIOD_MS;
+    assert!(b.status().slot + 2 >= slot + slots, "{} slots of {slots}", b.status().slot - slot);
+    until("the honest neighbour is heard", || (b.count("counts_heard") >= heard + 3).then_some(()));
+    let (slots, told) = (b.status().slot - slot + 1, b.count("counts_told") - told);
+    assert!(told <= slots * (u64::from(REQUESTS_MAX) + 2), "{told} answers in {slots} slots");
+}
+
+#[test]
+fn a_neighbour_that_stops_carries_nothing_and_one_that_starts_anew_is_heard_again() {
+    let mut a = Router::start("a", "memory = 0");
+    let mut b = Router::start("b", "memory = 10_000");
+    join(&mut a, &mut b);
+    until("b is heard", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    let boot = a.neighbours()[0].boot;
+    let (port, dir) = (b.daemon.udp().port(), b.daemon.stop().1);
+    until("its counts are not used any more", || a.neighbours()[0].fresh_ms.is_none().then_some(()));
+    let stale = a.count("counts_stale");
+    counted(&mut a, "counts_stale", stale);
+    // In the same place, with the same key.
+    let text = std::fs::read_to_string(dir.path().join("namely.toml")).unwrap();
+    let mut command = common::namelyd();
+    command.args(["--config", dir.path().join("namely.toml").to_str().unwrap(), "--log", "debug"]);
+    command.args(["--listen", &format!("unix://{}", dir.path().join("x.sock").display())]);
+    command.args(["--listen", &format!("udp://127.0.0.1:{port}")]);
+    assert!(text.contains("[[vip.neighbour]]"), "the reload wrote its neighbour");
+    let _b = common::Daemon::spawn(command, dir).expect("it starts again");
+    until("it is heard again", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    assert_ne!(a.neighbours()[0].boot, boot, "it has another life");
+    counted(&mut a, "restarts", 0);
+}
+
+#[test]
+fn what_comes_by_another_face_than_the_neighbours_is_counted_and_not_heard() {
+    let (mut router, fake) = router();
+    let mut stranger = Fake::new(&router);
+    (stranger.key, stranger.signer) = (fake.key, fake.signer.clone());
+    let request = stranger.request("fake");
+    stranger.client.send(&request);
+    counted(&mut router, "other_face", 0);
+    assert_eq!(router.count("counts_told"), 0);
+    let seen: HashSet<u64> = router.neighbours().iter().filter_map(|of| of.face_id).collect();
+    assert_eq!(seen.len(), 1);
+}
+
+/// A neighbour that tells its counts in each slot, and answers Interests for objects until it is
+/// told to be silent.
+struct Alive {
+    heard: Arc<Mutex<Vec<Name>>>,
+    is_silent: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Alive {
+    fn new(mut fake: Fake, router: &'static str, counts: Vec<(u64, u64)>) -> Self {
+        let (heard, is_silent, is_over) = Default::default();
+        let mut alive = Alive { heard, is_silent, is_over, thread: None };
+        let (heard, is_silent) = (alive.heard.clone(), alive.is_silent.clone());
+        let is_over = alive.is_over.clone();
+        let thread = std::thread::spawn(move || {
+            let mut due = Instant::now();
+            while !is_over.load(Relaxed) {
+                if Instant::now() >= due {
+                    due += Duration::from_millis(PERIOD_MS);
+                    let request = fake.request(router);
+                    fake.client.send(&request);
+                }
+                let Some(packet) = fake.client.receive(Duration::from_millis(20)) else { continue };
+                let token = packet.headers.pit_token;
+                if let Ok(message) = Message::parse(&packet.wire) {
+                    let asked = |boot, slot| Asked { name: message.name.to_name(), token, boot, slot };
+                    match message.body {
+                        Body::AskCounts { boot, slot, .. } => {
+                            let told = message::counts(BOOT, 1, PERIOD_MS, counts.iter().copied());
+                            fake.answer(&asked(boot, slot), &told);
+                        }
+                        Body::AskOffers { boot, slot, .. } => {
+                            fake.answer(&asked(boot, slot), &message::offers(BOOT, boot, 1, [].into_iter()));
+                        }
+                        _ => {}
+                    }
+                    continue;
+                }
+                let Ok(interest) = InterestView::parse(&packet.wire) else { continue };
+                let name = interest.name.to_name();
+                heard.lock().unwrap().push(name.clone());
+                if !is_silent.load(Relaxed) {
+                    fake.answer(&Asked { name, token, boot: 0, slot: 0 }, b"x");
+                }
+            }
+        });
+        alive.thread = Some(thread);
+        alive
+    }
+
+    fn has_heard(&self, uri: &str) -> bool {
+        self.heard.lock().unwrap().contains(&common::client::name(uri))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[test]
+fn an_object_is_asked_for_where_its_vips_went_and_another_way_when_that_is_silent() {
+    let mut router = Router::start("me", "memory = 0");
+    let (cheap, dear) = (Fake::new(&router), Fake::new(&router));
+    let of = |fake: &Fake, name, cost: u32| {
+        let text = Router::neighbour(fake.port, name, &fake.key, "\"/cms\"");
+        text.replace("[[vip.neighbour]]", &format!("cost = {cost}\n[[vip.neighbour]]"))
+    };
+    router.reload(&format!("{}{}", of(&cheap, "cheap", 1), of(&dear, "dear", 2)));
+    let ids: Vec<u64> = router.objects().iter().map(|object| object.id).collect();
+    let mut sorted: Vec<(u64, u64)> = ids.iter().map(|id| (*id, 100 * UNIT)).collect();
+    sorted.sort_unstable();
+    // The cheaper way is full, the other one has room.
+    let (cheap, dear) = (Alive::new(cheap, "cheap", sorted), Alive::new(dear, "dear", Vec::new()));
+    until("both are heard", || router.neighbours().iter().all(|of| of.fresh_ms.is_some()).then_some(()));
+    let mut app = router.daemon.connect();
+    (0..100).for_each(|n| app.ask(&format!("/cms/hot/a/{n}")));
+    until("the first go the cheaper way", || cheap.has_heard("/cms/hot/a/0").then_some(()));
+    let face = until("it is directed", || {
+        let to_dear = router.neighbours()[1].face_id;
+        (router.objects()[0].face_id == to_dear).then_some(to_dear)
+    });
+    assert_ne!(face, router.neighbours()[0].face_id);
+    // What came first had locked its way, for 200 ms from the last of it on.
+    let mut n = 1000;
+    let fresh = until("it follows the direction", || {
+        std::thread::sleep(Duration::from_millis(250));
+        n += 1;
+        let uri = format!("/cms/hot/a/{n}");
+        app.ask(&uri);
+        until("one of them hears it", || (cheap.has_heard(&uri) || dear.has_heard(&uri)).then_some(()));
+        dear.has_heard(&uri).then_some(uri)
+    });
+    assert!(!cheap.has_heard(&fresh));
+    // The one that draws all by claiming nothing is silent: after one retransmission it is left.
+    dear.is_silent.store(true, Relaxed);
+    app.ask("/cms/hot/a/lost");
+    until("it hears the Interest", || dear.has_heard("/cms/hot/a/lost").then_some(()));
+    until("another way is tried", || {
+        app.ask("/cms/hot/a/lost");
+        cheap.has_heard("/cms/hot/a/lost").then_some(())
+    });
+    app.ask("/cms/hot/a/next");
+    until("so are others of the object", || cheap.has_heard("/cms/hot/a/next").then_some(()));
+    assert!(!dear.has_heard("/cms/hot/a/next"));
+}
