@@ -213,14 +213,30 @@ impl<'a> Title<'a> {
             _ => return None,
         };
         let router = generic().filter(|r| (1..=ROUTER_OCTETS_MAX).contains(&r.len()))?;
-        let time_us = components.next()?.number(TIMESTAMP_COMPONENT)?;
+        let written = components.next()?;
+        let time_us = written.number(TIMESTAMP_COMPONENT).filter(|time| is_short(written, *time))?;
         let segment = match components.next() {
             None => 0,
-            Some(component) => component.segment().filter(|s| (1..SEGMENTS_MAX as u64).contains(s))?,
+            Some(component) => {
+                let segment = component.segment().filter(|s| (1..SEGMENTS_MAX as u64).contains(s));
+                segment.filter(|segment| is_short(component, *segment))?
+            }
         };
         let is_whole = components.next().is_none() && (segment == 0 || about == About::Counts);
         is_whole.then_some(Title { about, router, time_us, segment })
     }
+}
+
+/// Whether a number in a name is written in as few octets as it can be, so that a title has one
+/// name.
+fn is_short(component: Component<'_>, number: u64) -> bool {
+    let octets = match number {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    };
+    component.value.len() == octets
 }
 
 /// Entries of one size.

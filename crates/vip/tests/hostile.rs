@@ -7,11 +7,13 @@ use namely_vip::limits::{
     COUNTS_PER_SEGMENT, NEIGHBOURS_MAX, OFFERS_MAX, PERIOD_RATIO_MAX, REQUESTS_MAX, ROUTER_OCTETS_MAX,
     SEGMENTS_MAX,
 };
-use namely_vip::message::{self, About, Offer, Title};
+use namely_vip::message::{self, About, Message, Offer, Refused, Title};
 use namely_vip::{
     COUNT_MAX, Config, ConfigError, Counter, Decay, Follow, Look, NeighbourConfig, Object, Objects,
     PlaneConfig, UNIT, Vip,
 };
+use namely_wire::types::TIMESTAMP_COMPONENT;
+use namely_wire::{Component, Name};
 use network::{MS, Net, data, interest, router};
 
 const PERIOD_MS: u32 = 1000;
@@ -381,6 +383,25 @@ fn a_packet_of_whom_is_no_neighbour_or_does_not_speak_vip_is_refused() {
     assert_eq!(vip.counters().get(Counter::OtherRouter), 6);
     vip.bad_signature();
     assert_eq!(vip.counters().get(Counter::BadSignature), 1);
+}
+
+#[test]
+fn a_title_whose_numbers_are_longer_than_they_need_be_is_none() {
+    let title = Title { about: About::Counts, router: b"m", time_us: 0x40, segment: 0 };
+    let name = title.to_name();
+    let asked = |name: &Name| {
+        let packet = interest(name, Some(&message::ask_counts(1, 1, 1)));
+        Message::parse(&packet).map(|message| message.title.time_us)
+    };
+    assert_eq!(asked(&name), Ok(0x40));
+    let router = name.as_name().prefix(5).to_name();
+    for long in [&[0, 0x40][..], &[0, 0, 0, 0x40], &[0, 0, 0, 0, 0, 0, 0, 0x40]] {
+        assert_eq!(
+            asked(&router.join(Component { typ: TIMESTAMP_COMPONENT, value: long })),
+            Err(Refused::Malformed),
+            "{long:?}"
+        );
+    }
 }
 
 #[test]
