@@ -502,3 +502,29 @@ fn top_shows_once_what_passes_and_what_is_dropped_in_text_and_json() {
     let said = home.fails(1, ["top"]);
     assert!(said.contains("namely top --once"), "{said}");
 }
+
+#[test]
+fn a_signal_leaves_the_terminal_of_top_as_it_was() {
+    let home = Home::with_router();
+    let top = home.namely(["top"]);
+    // A terminal, in which `timeout` sends the signal as a person at another one would.
+    let line = format!(
+        "stty cols 80 rows 24; timeout --foreground -s TERM 2 '{}' top",
+        top.get_program().to_str().unwrap()
+    );
+    let mut script = std::process::Command::new("script");
+    script.args(["-qc", &line, "/dev/null"]).env("TERM", "xterm");
+    for (key, value) in top.get_envs() {
+        match value {
+            Some(value) => script.env(key, value),
+            None => script.env_remove(key),
+        };
+    }
+    let Ok(output) = script.output() else {
+        return namely_skip::skip(namely_skip::Need::Programs, "no `script`, which makes a terminal");
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("\x1b[?1049h") && said.contains("pauses"), "it was drawn: {said:?}");
+    let left = said.rfind("\x1b[?1049l").unwrap_or_else(|| panic!("the screen stays: {said:?}"));
+    assert!(left > said.rfind("pauses").unwrap(), "{said:?}");
+}

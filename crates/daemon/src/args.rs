@@ -105,7 +105,7 @@ pub struct DaemonArgs {
     pub cs_disk_admission: Option<Admission>,
 
     /// Serve metrics for Prometheus here, as in 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_metrics)]
     pub metrics: Option<SocketAddr>,
 
     /// What to log: error, warn, info, debug, trace, or target=level pairs
@@ -205,6 +205,10 @@ fn parse_budget(text: &str) -> Result<u64, String> {
     check_budget(values::parse_octets(text)?)
 }
 
+fn parse_metrics(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an address and a port, as 127.0.0.1:9464 or [::1]:9464".into())
+}
+
 fn parse_workers(text: &str) -> Result<usize, String> {
     values::check_workers(text.parse().map_err(|error| format!("{error}"))?)
 }
@@ -295,6 +299,7 @@ mod tests {
             (["--cs-octets-max", "1MB"], "256MiB"),
             (["--log", "loud"], "debug"),
             (["--workers", "65"], "at most 64"),
+            (["--metrics", "9464"], "127.0.0.1:9464"),
         ] {
             let message = parse(&words).unwrap_err();
             assert!(message.contains(hint), "{words:?}: {message}");

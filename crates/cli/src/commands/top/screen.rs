@@ -1,5 +1,7 @@
 //! The terminal: keys in, the view out, until it is quit.
 
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_client::Client;
@@ -14,14 +16,25 @@ use crate::failure::Failure;
 /// The longest filter, characters: what is typed beyond it is not taken.
 const FILTER_CHARS_MAX: usize = 60;
 
+/// How soon a signal ends it.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Shows the router until somebody quits. The terminal is then as it was, whatever happens.
 pub(super) fn run(router: &mut Client, interval: Duration, sort: Sort, filter: &str) -> Result<(), Failure> {
     let terminal = ratatui::try_init().map_err(|error| {
         Failure::failed(format!("this is no terminal: {error}")).hint("use `namely top --once`")
     });
     let mut terminal = terminal?;
+    // A signal would leave the terminal as it is now.
+    let stop = match crate::stop::flag() {
+        Ok(stop) => stop,
+        Err(failure) => {
+            ratatui::restore();
+            return Err(failure);
+        }
+    };
     let chosen = Chosen { sort, filter: filter.into(), is_typing: false, is_paused: false };
-    let done = show(&mut terminal, router, interval, chosen);
+    let done = show(&mut terminal, router, interval, chosen, &stop);
     ratatui::restore();
     done
 }
@@ -31,21 +44,29 @@ fn show(
     router: &mut Client,
     interval: Duration,
     mut chosen: Chosen,
+    stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
     let mut before = Some(Sample::take(router)?);
     let (mut rates, mut trouble) = (None, None);
     let mut due = Instant::now() + interval;
-    loop {
+    while !stop.load(Ordering::Relaxed) {
         terminal.draw(|frame| draw(frame, rates.as_ref(), &chosen, trouble.as_deref())).map_err(failed)?;
         let wait = due.saturating_duration_since(Instant::now());
-        if event::poll(wait).map_err(failed)? {
+        let is_typed = match event::poll(wait.min(LOOK)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => false,
+            other => other.map_err(failed)?,
+        };
+        if is_typed {
             if let Event::Key(key) = event::read().map_err(failed)?
                 && key.kind != KeyEventKind::Release
                 && is_quit(key.code, key.modifiers, &mut chosen)
             {
                 return Ok(());
             }
+            continue;
+        }
+        if Instant::now() < due {
             continue;
         }
         due = Instant::now() + interval;
@@ -61,6 +82,7 @@ fn show(
             Err(failure) => (before, trouble) = (None, Some(failure.message)),
         }
     }
+    Ok(())
 }
 
 /// Takes a key; true if it quits.

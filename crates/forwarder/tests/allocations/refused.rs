@@ -1,0 +1,303 @@
+//! Memory that is made ahead, and memory that is refused.
+
+use super::*;
+
+/// A forwarder with tables of some chunks, its downstream and its upstream.
+fn with_chunks(cs_policy: CsPolicy) -> (Fw, FaceId, FaceId) {
+    let config = Config {
+        cs_policy,
+        pit_entries_max: 4000,
+        pit_entries_per_face_max: 4000,
+        cs_packets_max: 3000,
+        cs_entries_max: 40_000,
+        ..Config::new(|_| [0; 32])
+    };
+    let fw = Fw::new(config, 1).unwrap();
+    let [app, upstream] =
+        [FaceProperties::application(), FaceProperties::remote()].map(|of| fw.face_register(of).unwrap());
+    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    (fw, app, upstream)
+}
+
+/// Fills PIT and content store, with names of up to fourteen components, and makes all leave again.
+/// Returns what `meanwhile` and what packets have allocated at most at once.
+fn fill(fw: &Fw, app: FaceId, upstream: FaceId, mut meanwhile: impl FnMut()) -> usize {
+    let name = |i: u64| {
+        (0..i % 12).fold(Name::new().join_generic("a"), |name, n| name.join_number(50, n * i)).join_segment(i)
+    };
+    let asked = |i: u64| InterestBuilder::new(name(i)).nonce((i as u32).to_be_bytes()).build().into();
+    let data = |i: u64| -> Packet {
+        let name = name(i);
+        DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
+    };
+    let mut most = 0;
+    for round in 0..2 {
+        let numbers = round * 4000..(round + 1) * 4000;
+        let interests: Vec<Packet> = numbers.clone().map(asked).collect();
+        let answers: Vec<Packet> = numbers.map(data).collect();
+        for (face, packets) in [(app, interests), (upstream, answers)] {
+            for packets in packets.chunks(100) {
+                most = most.max(largest(|| {
+                    for packet in packets {
+                        fw.receive(face, Received::bare(packet.clone()), 1, &mut Sink::default());
+                    }
+                }));
+                meanwhile();
+            }
+        }
+    }
+    assert_eq!(fw.cs_status().packets, 3000);
+    assert_eq!((fw.table_sizes().pit, fw.counters().drops.iter().sum::<u64>()), (0, 0));
+    most
+}
+
+#[test]
+fn after_prepare_no_packet_allocates_a_chunk() {
+    for policy in CsPolicy::ALL {
+        let (fw, app, upstream) = with_chunks(policy);
+        assert!(fill(&fw, app, upstream, || ()) > SINGLE_OCTETS_MAX, "without it they do");
+        let (fw, app, upstream) = with_chunks(policy);
+        fw.prepare().unwrap();
+        let most = fill(&fw, app, upstream, || ());
+        assert!(most <= SINGLE_OCTETS_MAX, "{policy:?}: {most} octets at once");
+        assert_eq!(allocations(|| fw.prepare().unwrap()), 0, "there is nothing left to make");
+    }
+}
+
+/// A home that makes the next chunks in between spares its packets all of them.
+#[test]
+fn with_grow_in_between_no_packet_allocates_a_chunk() {
+    let (fw, app, upstream) = with_chunks(CsPolicy::S3Fifo);
+    let grow = || while fw.grow().unwrap() {};
+    grow();
+    let most = fill(&fw, app, upstream, grow);
+    assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
+    assert!(!fw.grow().unwrap());
+    // Routes find their memory made, too.
+    let names: Vec<Name> = (0..5000).map(|i| Name::new().join_generic([7; 100]).join_segment(i)).collect();
+    fw.fib_make_room(names.len(), 110).unwrap();
+    let most = largest(|| {
+        names[..1].iter().for_each(|name| fw.fib_add_nexthop(name.as_name(), upstream, 1).unwrap());
+    });
+    assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
+}
+
+#[test]
+fn making_memory_ahead_fails_with_an_error_and_can_be_tried_again() {
+    let (fw, ..) = with_chunks(CsPolicy::Arc);
+    let mut refused = 0;
+    while with_allocations(refused, || fw.prepare()) == Err(ConfigError::OutOfMemory) {
+        refused += 1;
+    }
+    assert!(refused > 0);
+    assert_eq!(fw.prepare(), Ok(()));
+    let (fw, ..) = with_chunks(CsPolicy::Arc);
+    assert_eq!(with_allocations(0, || fw.grow()), Err(ConfigError::OutOfMemory));
+    assert_eq!(fw.grow(), Ok(true));
+}
+
+/// A world of small tables in which packets need all kinds of memory.
+struct Refused {
+    fw: Fw,
+    apps: Vec<FaceId>,
+    upstreams: Vec<FaceId>,
+    packets: Vec<(FaceId, Packet)>,
+}
+
+impl Refused {
+    fn new() -> Self {
+        let config = Config {
+            faces_max: 64,
+            strategy_faces_max: 64,
+            pit_entries_max: 64,
+            cs_packets_max: 64,
+            dead_nonces_max: 64,
+            ..Config::new(|_| [0; 32])
+        };
+        let fw = Fw::new(config, 1).unwrap();
+        let faces = |of| (0..30).map(|_| fw.face_register(of).unwrap()).collect::<Vec<_>>();
+        let (apps, upstreams) = (faces(FaceProperties::application()), faces(FaceProperties::remote()));
+        for strategy in ["best-route", "multicast", "asf", "fast-route", "self-learning"] {
+            let prefix = Name::new().join_generic(strategy);
+            let of: Name = format!("/localhost/nfd/strategy/{strategy}").parse().unwrap();
+            fw.strategy_set(prefix.as_name(), of.as_name()).unwrap();
+            upstreams.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
+        }
+        upstreams.iter().for_each(|face| fw.face_set_discovery(*face, true).unwrap());
+        let mut packets = Vec::new();
+        for strategy in ["best-route", "multicast", "asf", "fast-route", "self-learning", "none"] {
+            let name = Name::new().join_generic(strategy).join_generic("x");
+            for (n, app) in apps.iter().enumerate() {
+                let asked = InterestBuilder::new(name.clone()).nonce([n as u8, 1, 2, 3]);
+                packets.push((*app, asked.build().into()));
+            }
+            packets.push((upstreams[0], Self::data(&name)));
+            // The digest of all packets here.
+            let digest = namely_wire::Component {
+                typ: namely_wire::types::IMPLICIT_DIGEST_COMPONENT,
+                value: &[0; 32],
+            };
+            packets.push((apps[0], InterestBuilder::new(name.join(digest)).nonce([9; 4]).build().into()));
+        }
+        Refused { fw, apps, upstreams, packets }
+    }
+
+    fn data(name: &Name) -> Packet {
+        DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
+    }
+
+    /// Returns true if an allocation was refused to a packet.
+    fn play(&self, before: u64) -> bool {
+        refusing(before, || {
+            for (face, packet) in &self.packets {
+                self.fw.receive(*face, Received::bare(packet.clone()), 1, &mut Sink::default());
+            }
+        })
+    }
+
+    /// What is counted of packets, or parts of their work, for which there was no memory.
+    fn counted(&self) -> u64 {
+        let (counters, store) = (self.fw.counters(), self.fw.cs_status());
+        let drops = [DropReason::NoMemory, DropReason::PitFull].map(|reason| counters.dropped(reason));
+        drops.iter().sum::<u64>() + counters.strategy_memory_full + store.refused
+    }
+}
+
+/// Each allocation below a packet is refused once. The process lives, what could not be done is
+/// counted, and the next exchange goes as ever.
+#[test]
+fn whichever_allocation_of_a_packet_is_refused_it_is_counted_and_the_forwarder_goes_on() {
+    let all = Refused::new();
+    assert!(!all.play(u64::MAX - 1));
+    assert_eq!(all.counted(), 0);
+    let (mut refused, mut uncounted) = (0, Vec::new());
+    loop {
+        let world = Refused::new();
+        if !world.play(refused) {
+            break;
+        }
+        if world.counted() == 0 {
+            uncounted.push(refused);
+        }
+        let name: Name = "/best-route/after".parse().unwrap();
+        let mut sink = Sink::default();
+        let asked: Packet = InterestBuilder::new(name.clone()).nonce([8; 4]).build().into();
+        world.fw.receive(world.apps[1], Received::bare(asked), 2, &mut sink);
+        world.fw.receive(world.upstreams[0], Received::bare(Refused::data(&name)), 2, &mut sink);
+        assert_eq!(sink.sent, 2, "after refusal {refused}");
+        refused += 1;
+    }
+    println!("{refused} allocations, of which these may fail without anybody noticing: {uncounted:?}");
+    assert!(refused > 20, "{refused} allocations");
+    // Digests, which are computed again, and places in lists of the content store, without which a
+    // Data is not found by one of its prefixes.
+    assert!(uncounted.len() <= 12, "{uncounted:?}");
+}
+
+/// A control call and what it is.
+type Call = (&'static str, fn(&ControlCalls) -> Result<(), String>);
+
+/// A forwarder with faces, and names for calls that take memory.
+struct ControlCalls {
+    fw: Forwarder<Packet, parking_lot::RawMutex>,
+    app: FaceId,
+    remotes: Vec<FaceId>,
+    /// Long ones: more octets hang on an entry than lie in it.
+    route: Name,
+    routes: Vec<Name>,
+    bound: Vec<Name>,
+    chosen: Name,
+    strategy: Name,
+}
+
+fn said<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
+    result.map(drop).map_err(|error| format!("{error:?}"))
+}
+
+impl ControlCalls {
+    fn new() -> Self {
+        let fw = Forwarder::new(Config { faces_max: 2000, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+        let app = fw.face_register(FaceProperties::application()).unwrap();
+        let remotes = (0..40).map(|_| fw.face_register(FaceProperties::remote()).unwrap()).collect();
+        let long = |of: &str| Name::new().join_generic(of).join_generic([7; 100]);
+        let names = |of: &str, n| (0..n).map(|i| long(of).join_segment(i)).collect();
+        let (route, chosen, strategy) = (long("route"), long("chosen"), "/multicast".parse().unwrap());
+        let (routes, bound) = (names("routes", 100), names("bound", 40));
+        ControlCalls { fw, app, remotes, route, routes, bound, chosen, strategy }
+    }
+
+    const CALLS: [Call; 6] = [
+        ("face_register", |all| {
+            let mut faces = 0..150;
+            faces.try_for_each(|i| said(all.fw.face_register_for(FaceProperties::remote(), HolderId(i))))
+        }),
+        ("fib_add_nexthop, many faces", |all| {
+            let add = |face: &FaceId| said(all.fw.fib_add_nexthop(all.route.as_name(), *face, 1));
+            all.remotes.iter().try_for_each(add)
+        }),
+        ("fib_add_nexthop, many names", |all| {
+            let add = |name: &Name| said(all.fw.fib_add_nexthop(name.as_name(), all.remotes[0], 1));
+            all.routes.iter().try_for_each(add)
+        }),
+        ("bpt_bind", |all| {
+            let bind = |name: &Name| match all.fw.bpt_bind(all.app, name.as_name()) {
+                Err(BindError::InUse) if all.fw.bpt_holds(all.app, name) => Ok(()),
+                result => said(result),
+            };
+            all.bound.iter().try_for_each(bind)
+        }),
+        ("strategy_set", |all| said(all.fw.strategy_set(all.chosen.as_name(), all.strategy.as_name()))),
+        ("face_set_discovery", |all| said(all.fw.face_set_discovery(all.remotes[0], true))),
+    ];
+
+    /// Takes everything away, which is not to need any memory.
+    fn remove_all(&self) {
+        let fw = &self.fw;
+        let needed = allocations(|| {
+            self.bound[..20].iter().for_each(|name| assert!(fw.bpt_unbind(self.app, name.as_name())));
+            self.remotes[..20]
+                .iter()
+                .for_each(|face| assert!(fw.fib_remove_nexthop(self.route.as_name(), *face)));
+            fw.strategy_unset(self.chosen.as_name()).unwrap();
+            fw.face_release(self.app).unwrap();
+            self.remotes.iter().for_each(|face| assert!(fw.face_release(*face).is_ok()));
+            let mut now_ns = 1;
+            while let Some(next_ns) = fw.expire(now_ns, &mut Sink::default()) {
+                now_ns = next_ns.max(now_ns);
+            }
+        });
+        assert_eq!(needed, 0, "allocations by what takes away");
+        let sizes = fw.table_sizes();
+        assert_eq!((sizes.fib, sizes.bindings, fw.strategy_snapshot().len()), (0, 0, 1));
+    }
+}
+
+/// Each allocation of each call that enters something is refused once: the call says so, or does
+/// without, and can be made again. What takes something away, and clears what a face has left,
+/// needs no memory at all.
+#[test]
+fn whichever_allocation_of_a_control_call_is_refused_it_is_an_error_of_that_call() {
+    let (mut refusals, mut errors) = (0, 0);
+    for (what, call) in ControlCalls::CALLS {
+        let mut before = 0;
+        loop {
+            let all = ControlCalls::new();
+            let mut result = Ok(());
+            let is_refused = refusing(before, || result = call(&all));
+            if let Err(error) = &result {
+                assert!(is_refused && ["NoMemory", "TableFull"].contains(&error.as_str()), "{what}: {error}");
+                errors += 1;
+            }
+            assert_eq!(call(&all), Ok(()), "{what}, again after refusal {before}");
+            ControlCalls::CALLS.iter().for_each(|(what, call)| assert_eq!(call(&all), Ok(()), "{what}"));
+            all.remove_all();
+            if !is_refused {
+                break;
+            }
+            before += 1;
+        }
+        println!("{what}: {before} allocations, each refused once");
+        refusals += before;
+    }
+    assert!(refusals > 100 && errors > 100, "{refusals} refusals, {errors} errors");
+}
