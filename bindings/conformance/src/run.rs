@@ -20,7 +20,7 @@ pub struct Binding {
     /// Its name in messages.
     pub name: &'static str,
     /// The command, without the environment of the test.
-    pub command: Box<dyn Fn() -> Command>,
+    pub command: Box<dyn Fn() -> Command + Sync>,
 }
 
 /// Where cases run.
@@ -193,7 +193,7 @@ impl Session<'_> {
                 .env_remove("NDN_CLIENT_TRANSPORT")
                 .env_remove("XDG_RUNTIME_DIR");
             self.started += 1;
-            let log = format!("{}-{who}-{}.log", binding.name, self.started);
+            let log = format!("{}-{}-{who}-{}.log", self.producers.name, self.consumers.name, self.started);
             let mut driver = Driver::start(command, PathBuf::from(self.place.dir).join(log))?;
             let hello = driver.ask("hello")?;
             let features = match hello.split(' ').collect::<Vec<_>>()[..] {

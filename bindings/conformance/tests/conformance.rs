@@ -1,6 +1,7 @@
 //! Every case of cases.txt through every binding's driver over every connector (README.md of this
 //! crate).
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -119,24 +120,36 @@ fn every_case_in(world: &World, connector: &'static str, uri: String, log: impl 
     let place = Environment { connector, router: uri, home: &home, dir: world.dir(), prefix: PREFIX };
     let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
     let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);
-    let mut failed = Vec::new();
-    for (producers, consumers) in bindings.iter().map(|binding| (binding, binding)).chain(mixed) {
-        let started = std::time::Instant::now();
-        let report = run(&cases, producers, consumers, &place);
-        let who =
-            format!("producers in {}, consumers in {}, over {connector}", producers.name, consumers.name);
-        let (longest, slowest) = &report.slowest;
-        let all = started.elapsed();
-        println!(
-            "{who}: {} cases passed in {all:.1?}, the slowest in {longest:.1?} ('{slowest}')",
-            report.passed
-        );
-        if !report.left_out.is_empty() {
-            println!("  not for this binding or connector: {}", report.left_out.join("; "));
-        }
-        failed.extend(report.failed.into_iter().map(|why| format!("{who}: {why}")));
-    }
+    let runs: Vec<_> = bindings.iter().map(|binding| (binding, binding)).chain(mixed).collect();
+    // All at once: a case waits for timers nearly all of its time, and each run has names and
+    // drivers of its own.
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let (cases, place) = (&cases[..], &place);
+        let started: Vec<_> = runs
+            .into_iter()
+            .map(|(one, other)| scope.spawn(move || one_run(cases, one, other, place)))
+            .collect();
+        started.into_iter().flat_map(|run| run.join().unwrap_or_else(|why| resume_unwind(why))).collect()
+    });
     assert!(failed.is_empty(), "{}\n{}", failed.join("\n"), log());
+}
+
+/// Every case by producers of one binding and consumers of one. What failed.
+fn one_run(cases: &[Case], producers: &Binding, consumers: &Binding, place: &Environment<'_>) -> Vec<String> {
+    let started = std::time::Instant::now();
+    let report = run(cases, producers, consumers, place);
+    let who =
+        format!("producers in {}, consumers in {}, over {}", producers.name, consumers.name, place.connector);
+    let (longest, slowest) = &report.slowest;
+    let all = started.elapsed();
+    println!(
+        "{who}: {} cases passed in {all:.1?}, the slowest in {longest:.1?} ('{slowest}')",
+        report.passed
+    );
+    if !report.left_out.is_empty() {
+        println!("  not for this binding or connector: {}", report.left_out.join("; "));
+    }
+    report.failed.into_iter().map(|why| format!("{who}: {why}")).collect()
 }
 
 fn namelyd(world: &World, certificate: &Path) -> Result<Router, String> {
