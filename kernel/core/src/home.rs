@@ -40,7 +40,7 @@ unsafe extern "C" {
 }
 
 /// SHA-256 by the kernel's library.
-pub(crate) fn sha256(octets: &[u8]) -> [u8; 32] {
+pub fn sha256(octets: &[u8]) -> [u8; 32] {
     let mut digest = [0; 32];
     // SAFETY: reads `len` octets, writes the 32 of a SHA-256 digest.
     unsafe { nk_sha256(octets.as_ptr(), octets.len(), digest.as_mut_ptr()) };
@@ -72,7 +72,7 @@ static MEMORY: Memory = Memory;
 
 /// A spin lock of one octet, for who has bottom halves off: nobody on its processor interrupts its
 /// holder and wants it too.
-pub(crate) struct Lock(AtomicU8);
+pub struct Lock(AtomicU8);
 
 const FREE: u8 = 0;
 const TAKEN: u8 = 1;

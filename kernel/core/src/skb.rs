@@ -18,7 +18,7 @@ unsafe extern "C" {
 
 /// A part of a linear sk_buff; a clone is a reference. Invariant: `data` is the first of `len`
 /// octets of the sk_buff's linear data, of which this holds one reference, and nobody writes them.
-pub(crate) struct Skb {
+pub struct Skb {
     skb: *mut c_void,
     data: *const u8,
     len: u32,
