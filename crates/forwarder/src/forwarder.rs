@@ -26,6 +26,7 @@ use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::strategy::{StrategyChoice, StrategyMemory};
 use crate::sync::plain::{AtomicU64, Ordering};
+use crate::trace::Step;
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
 pub struct Forwarder<B, R> {
@@ -144,7 +145,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let Some(ingress) = context.hold_ingress(face) else {
             self.counters.dropped(DropReason::UnknownFace);
-            return;
+            return out.decided(Step::Drops(DropReason::UnknownFace));
         };
         let octets = received.packet.as_ref();
         let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
@@ -161,6 +162,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         if let Err(reason) = result {
             self.counters.dropped(reason);
+            out.decided(Step::Drops(reason));
         }
     }
 

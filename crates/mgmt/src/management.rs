@@ -321,6 +321,9 @@ impl Management {
             }
             Command::BptBind => done(modules::bpt::bind(parameters, own, control.tables)),
             Command::BptUnbind => done(modules::bpt::unbind(parameters, own, control.tables)),
+            Command::TraceStart => done(modules::trace::start(parameters, own, control)),
+            Command::TraceRead => done(modules::trace::read(parameters, control)),
+            Command::TraceStop => done(modules::trace::stop(parameters, control)),
         }
     }
 

@@ -19,4 +19,5 @@ mod shares;
 mod simulation;
 mod strategies;
 mod tier;
+mod trace;
 mod vip;

@@ -7,6 +7,7 @@ pub(crate) mod faces;
 pub(crate) mod fib;
 pub(crate) mod rib;
 pub(crate) mod strategy;
+pub(crate) mod trace;
 
 use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
 use namely_wire::{Name, NameRef};

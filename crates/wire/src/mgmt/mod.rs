@@ -20,6 +20,7 @@ mod request;
 mod response;
 mod status;
 mod tables;
+mod trace;
 mod values;
 mod vip;
 
@@ -41,6 +42,7 @@ pub use status::{Counter, GeneralStatus};
 pub use tables::{
     Binding, CsInfo, FibEntry, NextHop, RibEntry, Route, STRATEGY_PREFIX, StrategyChoice, strategy_name,
 };
+pub use trace::{TraceEntry, TraceSent, TraceStep, TracedKind};
 pub use values::{
     FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, bind_flags, cs_flags, face_flags,
     route_flags, status_code,
