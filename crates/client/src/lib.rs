@@ -45,7 +45,7 @@ pub use error::ClientError;
 pub use faces::{CreatedFace, FaceProperties};
 pub use routes::RouteOptions;
 pub use tables::{CsChanges, CsConfig};
-pub use traces::TracePart;
+pub use traces::{HopOutcome, TracePart};
 
 /// A router's management, over one connection. Each call waits for the router's answer.
 #[derive(Debug)]

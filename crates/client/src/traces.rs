@@ -1,9 +1,10 @@
-//! Traces of packets (module `trace`), which namely's router has only.
+//! Traces of packets (module `trace`) and of names hop by hop, which namely's routers have only.
 
 use std::time::Duration;
 
-use namely_wire::Name;
-use namely_wire::mgmt::{Block, Command, ControlParameters, TraceEntry, blocks};
+use namely_transport::connection::Answer;
+use namely_wire::mgmt::{Block, Command, ControlParameters, HopAnswer, TraceEntry, blocks, hop_name};
+use namely_wire::{DataView, InterestBuilder, NackReason, Name};
 
 use crate::{Client, ClientError};
 
@@ -60,4 +61,48 @@ impl Client {
 
 fn of(trace: u64) -> ControlParameters {
     ControlParameters { trace_id: Some(trace), ..ControlParameters::default() }
+}
+
+/// What came of a question about a name, some hops away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HopOutcome {
+    /// The router there says where the name goes. Nobody has verified it.
+    Answer(HopAnswer),
+    /// Some router on the way refused the Interest.
+    Refused(NackReason),
+    /// Nothing came.
+    Silence,
+}
+
+/// How long a router may take that is some hops away, ms.
+const HOP_LIFETIME_MS: u64 = 1_000;
+
+/// How often it is asked.
+const HOP_ATTEMPTS: u32 = 2;
+
+impl Client {
+    /// Asks the router that is `hops` behind this one where Interests for `name` go from there; it
+    /// answers if its operator lets it. `number` is to be new for each call, and one more too.
+    ///
+    /// # Errors
+    /// [`ClientError::Connection`]: the router is gone. [`ClientError::Malformed`]: what answered
+    /// is no answer.
+    pub fn ask_hop(&mut self, name: &Name, hops: u8, number: u64) -> Result<HopOutcome, ClientError> {
+        for attempt in 0..HOP_ATTEMPTS {
+            // Another name each time: the Nonce of one that has come round stays known.
+            let asked = hop_name(name, number.wrapping_add(attempt.into()));
+            let interest = InterestBuilder::new(asked).must_be_fresh().lifetime_ms(HOP_LIFETIME_MS);
+            // This router takes one, too.
+            match self.connection.express(&interest.hop_limit(hops.saturating_add(1)))? {
+                Answer::Data(reply) => {
+                    let view = DataView::parse(&reply.wire).map_err(ClientError::Malformed)?;
+                    let answer = HopAnswer::decode(view.content).map_err(ClientError::Malformed)?;
+                    return Ok(HopOutcome::Answer(answer));
+                }
+                Answer::Nack(reason) => return Ok(HopOutcome::Refused(reason)),
+                Answer::Timeout => {}
+            }
+        }
+        Ok(HopOutcome::Silence)
+    }
 }

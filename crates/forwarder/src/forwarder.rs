@@ -54,6 +54,8 @@ pub struct Forwarder<B, R> {
     /// Released faces that tables still mention.
     pub(crate) departed: Mutex<R, Departed>,
     pub(crate) counters: Apart<Counters>,
+    /// Who answers Interests that follow a name hop by hop; 0 for nobody.
+    pub(crate) explainer: AtomicU64,
 }
 
 /// Work memory that is more than a small stack has room for.
@@ -108,6 +110,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             regions: Regions::new(regions),
             departed: Mutex::new(Departed::default()),
             counters: Apart::new(Counters::new)?,
+            explainer: AtomicU64::new(FaceId::NONE.0),
             config,
         })
     }

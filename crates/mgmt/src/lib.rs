@@ -86,5 +86,6 @@ pub use control::{
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
 pub use modules::bpt::{BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX};
+pub use modules::hop::{HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX};
 pub use modules::trace::TRACE_TIME_MS_MAX;
 pub use policy::{Act, Loopback, Policy, Requester, Rights};

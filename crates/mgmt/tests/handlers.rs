@@ -7,14 +7,15 @@ use std::sync::Arc;
 use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Received, Router, WALK_PLACES};
 use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
-    Faces, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights,
-    TRACE_TIME_MS_MAX, Traced, Traces, UpdateFaceError,
+    Faces, HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace,
+    Now, Policy, Requester, Rights, TRACE_TIME_MS_MAX, Traced, Traces, UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_data, sign_interest};
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsList, CsListQuery, Dataset,
     Explained, FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry,
-    GeneralStatus, LinkType, RibEntry, Route, Scope, TraceEntry, blocks, explain_name, route_flags,
+    GeneralStatus, HopAnswer, LinkType, RibEntry, Route, Scope, TraceEntry, blocks, explain_name, hop_name,
+    route_flags,
 };
 use namely_wire::{ContentType, DataBuilder, DataView, FaceUri, InterestBuilder, LpHeaders, Name, NameRef};
 
@@ -878,4 +879,58 @@ fn a_trace_lasts_as_long_as_it_may_and_needs_the_right_to_manage() {
         assert_eq!(ask(command, &numbered(99), &root).code, 404);
     }
     assert_eq!(ask(Command::TraceStop, &numbered(1), &root).code, 200);
+}
+
+#[test]
+fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_second() {
+    let world = World::new();
+    let (far, near) = (world.add_face("udp4://192.0.2.1:6363"), world.add_face("unix:///secret"));
+    let next = world.add_face("udp4://192.0.2.9:6363");
+    for id in [far, next] {
+        world.faces.borrow_mut().get_mut(&id).unwrap().face_scope = FaceScope::NonLocal;
+    }
+    for id in [far, near, next] {
+        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(id), id).unwrap();
+    }
+    let mut number = 0;
+    let mut ask = |uri: &str| {
+        number += 1;
+        let interest = InterestBuilder::new(hop_name(&name(uri), number)).build();
+        world.ask_from(&interest, far, false, Requester::Unknown).0
+    };
+    assert!(ask("/a/b").is_empty(), "off unless it is wanted");
+    let wants = Policy { explain_to_network: true, ..policy() };
+    world.management.borrow_mut().set_policy(wants);
+    let replies = ask("/a/b");
+    let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+    assert_eq!((answer.from.as_str(), answer.prefix), ("udp4://192.0.2.1:6363", Some(name("/a"))));
+    let told: Vec<_> = answer.next.iter().map(|next| (next.uri.as_str(), next.cost)).collect();
+    assert_eq!(told, [("", near), ("udp4://192.0.2.9:6363", next)], "not back, and no socket's name");
+    assert!(
+        ask("/localhost/nfd/faces")
+            .iter()
+            .all(|reply| HopAnswer::decode(DataView::parse(reply).unwrap().content).is_err())
+    );
+    for _ in 1..HOP_ANSWERS_PER_SECOND_MAX {
+        assert_eq!(ask("/x").len(), 1);
+    }
+    assert!(ask("/x").is_empty(), "one more in a second");
+    let counted = world.management.borrow().counters();
+    let expected = (u64::from(HOP_ANSWERS_PER_SECOND_MAX), 1);
+    assert_eq!((counted.hop_answers, counted.hop_answers_refused), expected);
+}
+
+#[test]
+fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
+    let world = World::with(Config { nexthops_max: HOP_NEXT_MAX + 1, ..Config::new(sha256) });
+    world.management.borrow_mut().set_policy(Policy { explain_to_network: true, ..policy() });
+    let asks = world.add_face("udp4://192.0.2.1:6363");
+    for (hops, number) in (1..=HOP_NEXT_MAX + 1).zip(0..) {
+        let face = world.add_face("udp4://192.0.2.9:6363");
+        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(face), 0).unwrap();
+        let interest = InterestBuilder::new(hop_name(&name("/a"), number)).build();
+        let replies = world.ask_from(&interest, asks, false, Requester::Unknown).0;
+        let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+        assert_eq!(answer.next.len(), hops.min(HOP_NEXT_MAX));
+    }
 }

@@ -435,7 +435,7 @@ impl ControlThread {
     }
 
     fn reload(&mut self, config: Config, policy: Policy) {
-        crate::log::set_level(&config.log.level);
+        crate::log::set(&config.log.level, config.log.format);
         match &self.home.kernel {
             Some(kernel) => kernel.apply(&self.config, &config),
             None => config.apply(&self.config, &self.home.core),
@@ -444,6 +444,7 @@ impl ControlThread {
             disk.apply(&config.cs.disk);
         }
         self.management.set_policy(policy);
+        self.home.plane.explain_to_network(config.authorization.explain_to_network);
         self.neighbours.configure(&config, self.home.control(), now().ns);
         let restart = self.config.restart_needed(&config);
         tracing::info!("configuration reloaded");

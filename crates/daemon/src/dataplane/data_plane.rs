@@ -284,6 +284,12 @@ impl DataPlane {
         });
     }
 
+    /// Whether questions that follow a name hop by hop, and end here, come to the internal face.
+    pub(crate) fn explain_to_network(&self, is_on: bool) {
+        let face = if is_on { self.shared.internal_face } else { FaceId::NONE };
+        self.shared.core.set_explainer(face);
+    }
+
     /// How many workers there are.
     pub(crate) fn workers(&self) -> usize {
         self.workers.count()

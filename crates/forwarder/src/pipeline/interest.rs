@@ -352,6 +352,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return self.send_learning(context, arrived, locked, routing, verdict, out);
             }
             Verdict::NoUpstream => {
+                if let Some(place) = self.add_explainer(context, arrived, routing) {
+                    let Some(entry) = locked.entry() else { return Ok(()) };
+                    if self.record_sending(entry, routing.upstreams.get(place), arrived, arrived.nonce) {
+                        chosen.push(place);
+                    }
+                    *hop_limit = Some((arrived.interest.view.hop_limit_offset, 0));
+                    return Ok(());
+                }
                 self.withdraw(locked, arrived);
                 let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
                 return self.refuse(arrived, refusal, out);

@@ -10,6 +10,7 @@ mod congestion;
 mod control;
 mod exchange;
 mod explain;
+mod hops;
 mod hostile;
 mod learning;
 mod limits;

@@ -5,6 +5,7 @@ pub(crate) mod cs;
 pub(crate) mod explain;
 pub(crate) mod faces;
 pub(crate) mod fib;
+pub(crate) mod hop;
 pub(crate) mod rib;
 pub(crate) mod strategy;
 pub(crate) mod trace;

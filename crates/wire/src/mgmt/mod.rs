@@ -14,6 +14,7 @@ mod cs_disk;
 mod cs_list;
 mod explain;
 mod faces;
+mod hop;
 mod neighbors;
 mod parameters;
 mod request;
@@ -31,6 +32,7 @@ pub use explain::{
     Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRoute, ExplainedSending, explain_name,
 };
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
+pub use hop::{HOP_LIMIT_MAX, HopAnswer, HopNext, asked_of_hop, hop_name};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;
 pub use request::{

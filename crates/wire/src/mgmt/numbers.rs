@@ -208,6 +208,11 @@ pub(crate) const TRACE_SENT: u32 = 358;
 /// In ControlParameters of `trace/start`, `read` and `stop`: which trace.
 pub(crate) const TRACE_ID: u32 = 360;
 
+/// What a router says of a name to who follows it hop by hop.
+pub(crate) const HOP_ANSWER: u32 = 362;
+/// In that: a next hop.
+pub(crate) const HOP_NEXT: u32 = 364;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.
