@@ -469,9 +469,9 @@ impl Home {
     fn control(&self) -> Control<'_> {
         match &self.kernel {
             Some(kernel) => {
-                Control { faces: &**kernel, tables: &**kernel, ..nothing_else(&*self.plane, &*self.core) }
+                Control { faces: &**kernel, tables: &**kernel, ..nothing_else(&self.plane, &self.core) }
             }
-            None => nothing_else(&*self.plane, &*self.core),
+            None => nothing_else(&self.plane, &self.core),
         }
     }
 

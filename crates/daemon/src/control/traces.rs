@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use namely_host::clock;
 use namely_mgmt::Traced;
 use namely_wire::Name;
 use namely_wire::mgmt::{Block, TraceEntry};
@@ -15,6 +16,9 @@ pub(super) const TRACES_MAX: usize = 4;
 
 /// A trace that nobody reads for so long ends, ms.
 pub(super) const TRACE_UNREAD_MS: u64 = 10_000;
+
+/// A packet is told of after so long, us: what another worker did of it before is told first then.
+const SETTLE_US: u64 = 10_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -38,7 +42,8 @@ struct Tracing {
     face: u64,
     ends_ns: u64,
     read_ns: u64,
-    /// What was taken from the workers, and found no room in the answer.
+    /// What was taken from the workers and is not told yet, in the order of time: as much as they
+    /// keep, twice at most.
     waiting: VecDeque<TraceEntry>,
 }
 
@@ -76,6 +81,27 @@ impl Traces {
         is_changed
     }
 
+    fn read_at(&self, trace: u64, octets_max: usize, now_us: u64) -> Option<Traced> {
+        let mut active = self.active.borrow_mut();
+        let tracing = active.traces.iter_mut().find(|tracing| tracing.id == trace)?;
+        tracing.read_ns = super::now().ns;
+        let mut traced = Traced::default();
+        if tracing.waiting.len() <= tracing.trace.entries_max() {
+            traced.lost = tracing.trace.take(&mut tracing.waiting);
+        }
+        let settled_us = now_us.saturating_sub(SETTLE_US);
+        // What is of later than now was before the clock was set back.
+        let is_settled = |entry: &&TraceEntry| entry.time_us <= settled_us || entry.time_us > now_us;
+        let mut room = octets_max;
+        while let Some(next) = tracing.waiting.front().filter(is_settled) {
+            let Some(left) = room.checked_sub(next.to_vec().len()) else { break };
+            room = left;
+            traced.entries.extend(tracing.waiting.pop_front());
+        }
+        traced.is_more = tracing.waiting.front().filter(is_settled).is_some();
+        Some(traced)
+    }
+
     fn tell(&self, traces: &[Tracing]) {
         let all: Vec<_> = traces.iter().map(|tracing| tracing.trace.clone()).collect();
         self.plane.trace(&all);
@@ -104,21 +130,7 @@ impl namely_mgmt::Traces for Traces {
     }
 
     fn read(&self, trace: u64, octets_max: usize) -> Option<Traced> {
-        let mut active = self.active.borrow_mut();
-        let tracing = active.traces.iter_mut().find(|tracing| tracing.id == trace)?;
-        tracing.read_ns = super::now().ns;
-        let mut traced = Traced::default();
-        if tracing.waiting.is_empty() {
-            (tracing.waiting, traced.lost) = tracing.trace.take();
-        }
-        let mut room = octets_max;
-        while let Some(next) = tracing.waiting.front() {
-            let Some(left) = room.checked_sub(next.to_vec().len()) else { break };
-            room = left;
-            traced.entries.extend(tracing.waiting.pop_front());
-        }
-        traced.is_more = !tracing.waiting.is_empty();
-        Some(traced)
+        self.read_at(trace, octets_max, clock::unix_ns() / 1_000)
     }
 
     fn stop(&self, trace: u64) -> bool {
@@ -168,6 +180,30 @@ mod tests {
         assert!(traces.read(long, 100).is_some(), "another's");
         traces.face_gone(301);
         assert_eq!(traces.read(long, 100), None);
+    }
+
+    #[test]
+    fn what_workers_did_is_told_in_the_order_of_time_and_not_before_all_can_have_told_it() {
+        let (traces, name) = (traces(), "/a".parse().unwrap());
+        let id = traces.start(&name, 60_000, 300).unwrap();
+        let put = |time_us| {
+            let active = traces.active.borrow();
+            active.traces[0].trace.put(0, TraceEntry { time_us, ..TraceEntry::default() });
+        };
+        let now_us = 1_000_000;
+        let read = |octets_max| {
+            let traced = traces.read_at(id, octets_max, now_us).unwrap();
+            let times: Vec<u64> = traced.entries.iter().map(|entry| entry.time_us).collect();
+            (times, traced.is_more)
+        };
+        [now_us - SETTLE_US + 1, 5, 3, 4].map(put);
+        let one = TraceEntry { time_us: 3, ..TraceEntry::default() }.to_vec().len();
+        assert_eq!(read(one), (vec![3], true), "as much as there is room for");
+        put(1);
+        assert_eq!(read(8_000), (vec![1, 4, 5], false), "what has just happened waits");
+        assert_eq!(read(8_000), (vec![], false));
+        put(now_us - SETTLE_US);
+        assert_eq!(read(8_000), (vec![now_us - SETTLE_US], false));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Trace {
         self.prefix.is_prefix_of(name)
     }
 
-    fn put(&self, worker: usize, entry: TraceEntry) {
+    pub(crate) fn put(&self, worker: usize, entry: TraceEntry) {
         let Some(ring) = self.rings.get(worker) else { return };
         let mut ring = ring.lock();
         if ring.entries.len() >= TRACE_RING_ENTRIES {
@@ -65,16 +65,22 @@ impl Trace {
         ring.entries.push_back(entry);
     }
 
-    /// Takes what all workers have taken down, in the order of time, and how much was lost.
-    pub(crate) fn take(&self) -> (VecDeque<TraceEntry>, u64) {
-        let (mut all, mut lost) = (Vec::new(), 0);
+    /// Adds what all workers have taken down to `entries`, in the order of time, and returns how
+    /// much was lost.
+    pub(crate) fn take(&self, entries: &mut VecDeque<TraceEntry>) -> u64 {
+        let mut lost = 0;
         for ring in &self.rings {
             let taken = std::mem::take(&mut *ring.lock());
-            all.extend(taken.entries);
+            entries.extend(taken.entries);
             lost += taken.lost;
         }
-        all.sort_by_key(|entry| entry.time_us);
-        (all.into(), lost)
+        entries.make_contiguous().sort_by_key(|entry| entry.time_us);
+        lost
+    }
+
+    /// Packets that all workers keep together, at most.
+    pub(crate) fn entries_max(&self) -> usize {
+        self.rings.len() * TRACE_RING_ENTRIES
     }
 }
 
@@ -300,15 +306,20 @@ mod tests {
             trace.put(n % 2, TraceEntry { time_us: n as u64, ..arrived(face, &interest(&name)) });
         };
         (0..2 * TRACE_RING_ENTRIES).for_each(put);
-        let (all, lost) = trace.take();
+        let take = || {
+            let mut all = VecDeque::new();
+            let lost = trace.take(&mut all);
+            (all, lost)
+        };
+        let (all, lost) = take();
         assert_eq!((all.len(), lost), (2 * TRACE_RING_ENTRIES, 0));
         assert!(all.iter().enumerate().all(|(n, entry)| entry.face_id == Some(n as u64)), "in order");
         (0..2 * TRACE_RING_ENTRIES + 1).for_each(put);
-        let (all, lost) = trace.take();
+        let (all, lost) = take();
         assert_eq!((all.len(), lost, all[0].time_us), (2 * TRACE_RING_ENTRIES, 1, 1));
-        assert_eq!(trace.take(), (VecDeque::new(), 0));
+        assert_eq!(take(), (VecDeque::new(), 0));
         trace.put(2, TraceEntry::default());
-        assert_eq!(trace.take().0.len(), 0, "there is no such worker");
+        assert_eq!(take().0.len(), 0, "there is no such worker");
     }
 
     #[test]

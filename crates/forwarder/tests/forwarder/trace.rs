@@ -41,7 +41,7 @@ impl Twins {
     fn receive(&self, face: FaceId, packet: impl Into<Packet>, headers: LpHeaders) -> Vec<Step> {
         let mut tracer = Tracer::default();
         let packet = packet.into();
-        let received = Received { packet: packet.clone(), headers: headers.clone() };
+        let received = Received { packet: packet.clone(), headers };
         self.traced.fw.receive(face, received, self.traced.now_ns, &mut tracer);
         assert_eq!(tracer.sent, self.plain.receive_with(face, packet, headers), "traced or not");
         tracer.steps
