@@ -119,6 +119,8 @@ pub enum Command {
     Top(top::Top),
     /// Say what the router would do with a name now, and why
     Why(why::Why),
+    /// Show what becomes of each packet below a prefix
+    Trace(trace::Trace),
     /// List, create, change and destroy faces
     #[command(subcommand)]
     Face(face::Face),

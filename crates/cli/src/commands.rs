@@ -30,6 +30,7 @@ pub mod status;
 pub mod strategy;
 pub mod testbed;
 pub mod top;
+pub mod trace;
 pub mod up;
 pub mod vip;
 pub mod wait;
@@ -78,6 +79,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Channel(c) => c.run(&ctx),
         Command::Wait(c) => c.run(&ctx),
         Command::Why(c) => c.run(&ctx),
+        Command::Trace(c) => c.run(&ctx),
         Command::Complete(c) => c.run(&ctx),
         Command::Neighbors(c) => c.run(&ctx),
         Command::Route(c) => c.run(&ctx),

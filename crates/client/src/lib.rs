@@ -30,6 +30,7 @@ mod error;
 mod faces;
 mod routes;
 mod tables;
+mod traces;
 
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ pub use error::ClientError;
 pub use faces::{CreatedFace, FaceProperties};
 pub use routes::RouteOptions;
 pub use tables::{CsChanges, CsConfig};
+pub use traces::{HopOutcome, TracePart};
 
 /// A router's management, over one connection. Each call waits for the router's answer.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use namely_wire::FaceUri;
 use crate::config::{
     Admission, Config, ConfigError, StaticRoute, check_budget, default_files, local_listeners, values,
 };
+use crate::log::LogFormat;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,6 +112,9 @@ pub struct DaemonArgs {
     /// What to log: error, warn, info, debug, trace, or target=level pairs
     #[arg(long, value_name = "LEVEL", env = "NAMELY_LOG", value_parser = parse_log)]
     pub log: Option<String>,
+    /// How log lines are written
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
 }
 
 impl DaemonArgs {
@@ -186,6 +190,7 @@ impl DaemonArgs {
         if let Some(level) = &self.log {
             config.log.level.clone_from(level);
         }
+        config.log.format = self.log_format.unwrap_or(config.log.format);
     }
 }
 

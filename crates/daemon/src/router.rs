@@ -84,6 +84,7 @@ impl Router {
         let (plane, inbox) = DataPlane::start_with(options(&config), core.clone(), disk.as_ref())
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         route_management(&config, &core, &plane)?;
+        plane.explain_to_network(config.authorization.explain_to_network);
         let links = WatchedLink::all(&config);
         let tap = discovery::tap(&plane, &links)?;
         let plane = Arc::new(plane);

@@ -30,7 +30,7 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let config = load(args)?;
-    log::set_level(&config.log.level);
+    log::set(&config.log.level, config.log.format);
     let key = RouterKey::read(&config)?;
     privileges::give_up(&config, args.config.as_deref())?;
     // Before anything is announced: a signal that comes at once must not end the process by itself.

@@ -26,6 +26,7 @@ use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::strategy::{StrategyChoice, StrategyMemory};
 use crate::sync::plain::{AtomicU64, Ordering};
+use crate::trace::Step;
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
 pub struct Forwarder<B, R> {
@@ -53,6 +54,8 @@ pub struct Forwarder<B, R> {
     /// Released faces that tables still mention.
     pub(crate) departed: Mutex<R, Departed>,
     pub(crate) counters: Apart<Counters>,
+    /// Who answers Interests that follow a name hop by hop; 0 for nobody.
+    pub(crate) explainer: AtomicU64,
 }
 
 /// Work memory that is more than a small stack has room for.
@@ -107,6 +110,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             regions: Regions::new(regions),
             departed: Mutex::new(Departed::default()),
             counters: Apart::new(Counters::new)?,
+            explainer: AtomicU64::new(FaceId::NONE.0),
             config,
         })
     }
@@ -144,7 +148,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let Some(ingress) = context.hold_ingress(face) else {
             self.counters.dropped(DropReason::UnknownFace);
-            return;
+            return out.decided(Step::Drops(DropReason::UnknownFace));
         };
         let octets = received.packet.as_ref();
         let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
@@ -161,6 +165,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         if let Err(reason) = result {
             self.counters.dropped(reason);
+            out.decided(Step::Drops(reason));
         }
     }
 

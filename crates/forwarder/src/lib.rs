@@ -102,6 +102,7 @@ mod slab;
 mod strategy;
 mod sync;
 mod tier;
+mod trace;
 mod wheel;
 
 pub use batch::Batch;
@@ -128,3 +129,4 @@ pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Router};
 pub use shares::{Charge, HolderId};
 pub use strategy::{ChosenStrategy, DEFAULT_STRATEGY, Measured, StrategyError, StrategyName};
 pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierWrite, Wanted};
+pub use trace::Step;

@@ -8,6 +8,7 @@ use namely_wire::{Component, LpHeaders, NameRef};
 
 use crate::faces::FaceId;
 use crate::tier::{Leaving, TierAnswer, TierWrite, Wanted};
+use crate::trace::Step;
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
@@ -77,6 +78,24 @@ pub trait Output<B> {
     /// is. Called with no lock held.
     fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &B) {
         let _ = (face, data, packet);
+    }
+
+    /// True if the home traces packets, and is told what is decided of each. For any other the
+    /// compiler leaves out all that leads to the two calls that follow.
+    const TRACES: bool = false;
+
+    /// Something was decided of the packet that is being processed. It may be called under a lock,
+    /// and so must neither wait nor call back.
+    #[inline]
+    fn decided(&mut self, step: Step) {
+        let _ = step;
+    }
+
+    /// A pending Interest has ended without an answer, for which so many faces waited and so many
+    /// were asked. As [`Output::decided`].
+    #[inline]
+    fn ended(&mut self, interest: &B, waiting: usize, asked: usize) {
+        let _ = (interest, waiting, asked);
     }
 
     /// True if the home may have a tier below the content store in memory. Without one, nothing of

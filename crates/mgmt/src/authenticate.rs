@@ -79,6 +79,11 @@ impl Authenticator {
         self.policy.localhop_rib
     }
 
+    /// Returns true if who follows a name hop by hop is told of it.
+    pub(crate) fn explains_to_network(&self) -> bool {
+        self.policy.explain_to_network
+    }
+
     /// Returns true if `command` may come under `/localhop/nfd`. What users of this machine may do
     /// does not depend on which prefix their library takes for theirs.
     pub(crate) fn answers_localhop(&self, command: Command, requester: &Requester) -> bool {

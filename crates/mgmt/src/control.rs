@@ -8,8 +8,8 @@ use std::fmt;
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
     Counter, CsDiskStatus, CsInfo, CsListQuery, CsPacket, Explained, FacePersistency, FaceStatus, FibEntry,
-    GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice, VipNeighbour, VipObject,
-    VipStatus,
+    GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice, TraceEntry, VipNeighbour,
+    VipObject, VipStatus,
 };
 use namely_wire::{FaceUri, Name, NameRef};
 
@@ -26,6 +26,36 @@ pub struct Control<'a> {
     pub disk: Option<&'a dyn CsDisk>,
     /// The virtual plane of VIP, where the router runs one.
     pub vip: Option<&'a dyn Vip>,
+    /// Packets that are traced, where the router can.
+    pub traces: Option<&'a dyn Traces>,
+}
+
+/// Traces of packets. None of these waits for packets.
+pub trait Traces {
+    /// From now on takes down what becomes of packets below `prefix`, for `time_ms` at most or as
+    /// long as the face `face` is there. Returns the trace's number.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn start(&self, prefix: &Name, time_ms: u64, face: u64) -> Result<u64, String>;
+
+    /// Takes what was taken down since the last time, of `octets_max` octets at most; `None` if
+    /// there is no such trace any more.
+    fn read(&self, trace: u64, octets_max: usize) -> Option<Traced>;
+
+    /// Ends a trace; false if there is none.
+    fn stop(&self, trace: u64) -> bool;
+}
+
+/// A part of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traced {
+    /// Packets, in the order in which they were processed.
+    pub entries: Vec<TraceEntry>,
+    /// How many were lost since the last time, because nobody read them.
+    pub lost: u64,
+    /// More waits.
+    pub is_more: bool,
 }
 
 /// The virtual plane of VIP. None of these waits for it.

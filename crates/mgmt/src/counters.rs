@@ -37,6 +37,10 @@ pub struct Counters {
     pub subscriptions_dropped: u64,
     /// `faces/create` commands refused because too many faces were being made.
     pub new_faces_refused: u64,
+    /// Questions about a name, hop by hop, that were answered.
+    pub hop_answers: u64,
+    /// Those that were not, because there were too many.
+    pub hop_answers_refused: u64,
 }
 
 impl Counters {
@@ -59,6 +63,8 @@ impl Counters {
             ("events_missed", self.events_missed),
             ("subscriptions_dropped", self.subscriptions_dropped),
             ("new_faces_refused", self.new_faces_refused),
+            ("hop_answers", self.hop_answers),
+            ("hop_answers_refused", self.hop_answers_refused),
         ]
         .into_iter()
     }

@@ -55,8 +55,8 @@
 //! let requester = Requester::Unknown;
 //! let incoming = Incoming { interest: &interest, face_id: 300, is_local: true, requester };
 //! let mut replies = Vec::new();
-//! let (neighbors, disk, vip) = (None, None, None);
-//! let control = Control { faces: &NoFaces, tables: &tables, neighbors, disk, vip };
+//! let (neighbors, disk, vip, traces) = (None, None, None, None);
+//! let control = Control { faces: &NoFaces, tables: &tables, neighbors, disk, vip, traces };
 //! management.handle(incoming, control, now, &mut replies);
 //!
 //! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
@@ -80,10 +80,12 @@ mod tables;
 
 pub use announcement::{ANNOUNCED_PREFIXES_MAX, Announced};
 pub use control::{
-    Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables,
-    UpdateFaceError, Vip,
+    Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables, Traced,
+    Traces, UpdateFaceError, Vip,
 };
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
 pub use modules::bpt::{BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX};
+pub use modules::hop::{HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX};
+pub use modules::trace::TRACE_TIME_MS_MAX;
 pub use policy::{Act, Loopback, Policy, Requester, Rights};

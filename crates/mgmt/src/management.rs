@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use namely_wire::mgmt::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, FaceEventNotification, FaceStatus, Request, RequestError, Scope,
-    encode_blocks, status_code,
+    asked_of_hop, encode_blocks, status_code,
 };
 use namely_wire::{InterestView, Name, NameRef};
 
@@ -15,6 +15,7 @@ use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables, Vip};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
+use crate::modules::hop::Answered;
 use crate::modules::{self, bad, not_found};
 use crate::policy::{Act, Policy, Requester, is_localhost, is_reserved};
 use crate::production::Production;
@@ -38,6 +39,7 @@ pub struct Management {
     events: Events,
     waiting: Vec<Waiting>,
     next_ticket: u64,
+    answered: Answered,
     counters: Counters,
 }
 
@@ -101,6 +103,7 @@ impl Management {
             events: Events::new(now.unix_ms),
             waiting: Vec::new(),
             next_ticket: 0,
+            answered: Answered::default(),
             counters: Counters::default(),
         }
     }
@@ -139,6 +142,10 @@ impl Management {
             self.counters.not_management += 1;
             return None;
         };
+        if let Some(name) = asked_of_hop(interest.name).filter(|name| !is_reserved(*name)) {
+            replies.extend(self.answer_hop(name, &interest, &incoming, control, now));
+            return None;
+        }
         let request = Request::parse(&interest);
         if !self.admits(&interest, &incoming) {
             self.counters.senders_unknown += 1;
@@ -159,6 +166,28 @@ impl Management {
             Err(error) => replies.extend(self.unreadable(error, &interest)),
         }
         None
+    }
+
+    /// Tells who follows `name` hop by hop where it goes from here.
+    fn answer_hop(
+        &mut self,
+        name: NameRef<'_>,
+        interest: &InterestView<'_>,
+        incoming: &Incoming<'_>,
+        control: Control<'_>,
+        now: Now,
+    ) -> Option<Vec<u8>> {
+        if !self.authenticator.explains_to_network() {
+            self.counters.not_management += 1;
+            return None;
+        }
+        if !self.answered.one_more(now.ns) {
+            self.counters.hop_answers_refused += 1;
+            return None;
+        }
+        self.counters.hop_answers += 1;
+        let answer = modules::hop::answer(name, incoming.face_id, control, now);
+        Some(reply::data(interest.name, None, &answer.to_vec()))
     }
 
     /// Whether its prefix may be asked from where the Interest came from, whatever it is.
@@ -321,6 +350,9 @@ impl Management {
             }
             Command::BptBind => done(modules::bpt::bind(parameters, own, control.tables)),
             Command::BptUnbind => done(modules::bpt::unbind(parameters, own, control.tables)),
+            Command::TraceStart => done(modules::trace::start(parameters, own, control)),
+            Command::TraceRead => done(modules::trace::read(parameters, control)),
+            Command::TraceStop => done(modules::trace::stop(parameters, control)),
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Policy {
     pub bind_below_local: bool,
     /// Whether `/localhop/nfd/rib` answers other machines.
     pub localhop_rib: bool,
+    /// Whether anybody who can send Interests here is told where a name goes from here.
+    pub explain_to_network: bool,
 }
 
 /// What a command does, as far as rights are concerned.

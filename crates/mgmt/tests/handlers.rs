@@ -7,14 +7,15 @@ use std::sync::Arc;
 use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Received, Router, WALK_PLACES};
 use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
-    Faces, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights,
-    UpdateFaceError,
+    Faces, HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace,
+    Now, Policy, Requester, Rights, TRACE_TIME_MS_MAX, Traced, Traces, UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_data, sign_interest};
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsList, CsListQuery, Dataset,
     Explained, FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry,
-    GeneralStatus, LinkType, RibEntry, Route, Scope, blocks, explain_name, route_flags,
+    GeneralStatus, HopAnswer, LinkType, RibEntry, Route, Scope, TraceEntry, blocks, explain_name, hop_name,
+    route_flags,
 };
 use namely_wire::{ContentType, DataBuilder, DataView, FaceUri, InterestBuilder, LpHeaders, Name, NameRef};
 
@@ -29,6 +30,7 @@ struct World {
     faces: RefCell<BTreeMap<u64, FaceStatus>>,
     management: RefCell<Management>,
     disk: Option<Disk>,
+    traces: Option<Begun>,
 }
 
 /// A disk without a folder.
@@ -75,6 +77,27 @@ impl CsDisk for Disk {
     }
 }
 
+/// Traces of which each has one packet to tell, and more than that.
+#[derive(Default)]
+struct Begun(RefCell<Vec<(Name, u64, u64)>>);
+
+impl Traces for Begun {
+    fn start(&self, prefix: &Name, time_ms: u64, face: u64) -> Result<u64, String> {
+        self.0.borrow_mut().push((prefix.clone(), time_ms, face));
+        Ok(self.0.borrow().len() as u64)
+    }
+
+    fn read(&self, trace: u64, octets_max: usize) -> Option<Traced> {
+        let (name, ..) = self.0.borrow().get(trace.checked_sub(1)? as usize)?.clone();
+        let entries = vec![TraceEntry { name, octets: octets_max as u64, ..TraceEntry::default() }];
+        Some(Traced { entries, lost: 7, is_more: true })
+    }
+
+    fn stop(&self, trace: u64) -> bool {
+        self.0.borrow().len() as u64 >= trace
+    }
+}
+
 fn policy() -> Policy {
     let own = Rights { register: vec![name("/home")], ..Rights::default() };
     Policy {
@@ -96,6 +119,7 @@ impl World {
             faces: RefCell::default(),
             management: RefCell::new(Management::new("test", policy(), NOW)),
             disk: None,
+            traces: None,
         }
     }
 
@@ -119,6 +143,7 @@ impl World {
             neighbors: None,
             disk: self.disk.as_ref().map(|disk| disk as &dyn CsDisk),
             vip: None,
+            traces: self.traces.as_ref().map(|traces| traces as &dyn Traces),
         }
     }
 
@@ -808,4 +833,104 @@ fn routes_that_a_name_inherits_are_told_up_to_the_one_that_captures() {
     assert_eq!(told("/a/b/c/d"), inherited, "that of /a/b is for itself alone");
     add("/a", far, route_flags::CHILD_INHERIT | route_flags::CAPTURE);
     assert_eq!(told("/a/b/c/d"), inherited[..2]);
+}
+
+#[test]
+fn a_trace_lasts_as_long_as_it_may_and_needs_the_right_to_manage() {
+    let none = World::new();
+    let of = |name: Option<&str>, ms| ControlParameters {
+        name: name.map(|uri| uri.parse().unwrap()),
+        expiration_period_ms: ms,
+        ..ControlParameters::default()
+    };
+    let root = Requester::User(0);
+    let face = none.add_face("unix://");
+    let refused = none.command(Command::TraceStart, &of(Some("/a"), None), face, root.clone());
+    assert_eq!((refused.code, refused.text.contains("kernel")), (500, true), "it can trace nothing");
+    let world = World { traces: Some(Begun::default()), ..World::new() };
+    let ask = |command, parameters: &ControlParameters, who: &Requester| {
+        world.command(command, parameters, face, who.clone())
+    };
+    for command in [Command::TraceStart, Command::TraceRead, Command::TraceStop] {
+        assert_eq!(ask(command, &of(Some("/home/x"), None), &USER).code, 403, "{command}");
+    }
+    assert_eq!(ask(Command::TraceStart, &of(None, None), &root).code, 400);
+    assert_eq!(ask(Command::TraceRead, &of(Some("/a"), None), &root).code, 400);
+    for (asked_ms, given_ms) in [
+        (None, TRACE_TIME_MS_MAX),
+        (Some(5), 5),
+        (Some(TRACE_TIME_MS_MAX), TRACE_TIME_MS_MAX),
+        (Some(TRACE_TIME_MS_MAX + 1), TRACE_TIME_MS_MAX),
+    ] {
+        let started =
+            ask(Command::TraceStart, &of(Some("/a"), asked_ms), &root).parameters().unwrap().unwrap();
+        assert_eq!((started.trace_id.is_some(), started.expiration_period_ms), (true, Some(given_ms)));
+    }
+    assert_eq!(world.traces.as_ref().unwrap().0.borrow()[1], (name("/a"), 5, face));
+    let numbered = |id| ControlParameters { trace_id: Some(id), ..ControlParameters::default() };
+    let part = ask(Command::TraceRead, &numbered(1), &root);
+    let parameters = part.parameters().unwrap().unwrap();
+    assert_eq!((parameters.count, parameters.flags), (Some(7), Some(1)));
+    let rest = &part.body[parameters.to_vec().len()..];
+    let entries: Vec<TraceEntry> = blocks(rest).map(Result::unwrap).collect();
+    assert_eq!((entries.len(), &entries[0].name), (1, &name("/a")));
+    assert!(entries[0].octets + 1_000 < namely_wire::PACKET_OCTETS_MAX as u64, "there is room around it");
+    for command in [Command::TraceRead, Command::TraceStop] {
+        assert_eq!(ask(command, &numbered(99), &root).code, 404);
+    }
+    assert_eq!(ask(Command::TraceStop, &numbered(1), &root).code, 200);
+}
+
+#[test]
+fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_second() {
+    let world = World::new();
+    let (far, near) = (world.add_face("udp4://192.0.2.1:6363"), world.add_face("unix:///secret"));
+    let next = world.add_face("udp4://192.0.2.9:6363");
+    for id in [far, next] {
+        world.faces.borrow_mut().get_mut(&id).unwrap().face_scope = FaceScope::NonLocal;
+    }
+    for id in [far, near, next] {
+        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(id), id).unwrap();
+    }
+    let mut number = 0;
+    let mut ask = |uri: &str| {
+        number += 1;
+        let interest = InterestBuilder::new(hop_name(&name(uri), number)).build();
+        world.ask_from(&interest, far, false, Requester::Unknown).0
+    };
+    assert!(ask("/a/b").is_empty(), "off unless it is wanted");
+    let wants = Policy { explain_to_network: true, ..policy() };
+    world.management.borrow_mut().set_policy(wants);
+    let replies = ask("/a/b");
+    let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+    assert_eq!((answer.from.as_str(), answer.prefix), ("udp4://192.0.2.1:6363", Some(name("/a"))));
+    let told: Vec<_> = answer.next.iter().map(|next| (next.uri.as_str(), next.cost)).collect();
+    assert_eq!(told, [("", near), ("udp4://192.0.2.9:6363", next)], "not back, and no socket's name");
+    assert!(
+        ask("/localhost/nfd/faces")
+            .iter()
+            .all(|reply| HopAnswer::decode(DataView::parse(reply).unwrap().content).is_err())
+    );
+    for _ in 1..HOP_ANSWERS_PER_SECOND_MAX {
+        assert_eq!(ask("/x").len(), 1);
+    }
+    assert!(ask("/x").is_empty(), "one more in a second");
+    let counted = world.management.borrow().counters();
+    let expected = (u64::from(HOP_ANSWERS_PER_SECOND_MAX), 1);
+    assert_eq!((counted.hop_answers, counted.hop_answers_refused), expected);
+}
+
+#[test]
+fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
+    let world = World::with(Config { nexthops_max: HOP_NEXT_MAX + 1, ..Config::new(sha256) });
+    world.management.borrow_mut().set_policy(Policy { explain_to_network: true, ..policy() });
+    let asks = world.add_face("udp4://192.0.2.1:6363");
+    for (hops, number) in (1..=HOP_NEXT_MAX + 1).zip(0..) {
+        let face = world.add_face("udp4://192.0.2.9:6363");
+        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(face), 0).unwrap();
+        let interest = InterestBuilder::new(hop_name(&name("/a"), number)).build();
+        let replies = world.ask_from(&interest, asks, false, Requester::Unknown).0;
+        let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+        assert_eq!(answer.next.len(), hops.min(HOP_NEXT_MAX));
+    }
 }

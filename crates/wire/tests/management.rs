@@ -511,6 +511,7 @@ prop_compose! {
             cs_disk_threshold: numbers[12],
             cs_disk_admission: words[0].clone(),
             cs_disk_queue: words[1].clone(),
+            trace_id: numbers[0],
             face_persistency: persistency.and_then(FacePersistency::from_number),
         }
     }

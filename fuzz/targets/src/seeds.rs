@@ -263,6 +263,7 @@ fn parameters() -> ControlParameters {
         cs_disk_admission: Some("hit".into()),
         cs_disk_threshold: Some(64),
         cs_disk_queue: Some("fifo".into()),
+        trace_id: None,
     }
 }
 

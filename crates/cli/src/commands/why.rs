@@ -2,9 +2,10 @@
 //! to do about it.
 
 mod face;
+mod hops;
 mod name;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use namely_client::ClientError;
 use namely_wire::Name;
 use serde_json::json;
@@ -14,13 +15,14 @@ use crate::args;
 use crate::failure::Failure;
 use crate::router::connect;
 use face::FaceFacts;
+use hops::Way;
 use name::NameFacts;
 
 /// Say what the router would do with a name now, and why.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
 #[command(
-    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json"
+    group(ArgGroup::new("about").args(["name", "face"]).required(true)),
+    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json\n  namely why /lab/run7.root --trace"
 )]
 pub struct Why {
     /// The name.
@@ -29,6 +31,9 @@ pub struct Why {
     /// A face instead: its number or its remote URI.
     #[arg(long, value_name = "FACE")]
     face: Option<String>,
+    /// Follow the name hop by hop through the routers that say where it goes from them.
+    #[arg(long, requires = "name")]
+    trace: bool,
 }
 
 /// One thing that was looked at.
@@ -65,9 +70,13 @@ impl Why {
     /// Asks the router, and explains.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut router = connect(ctx)?;
-        let (what, steps, verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
+        let mut way = None;
+        let (what, mut steps, mut verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
             (Some(name), _) => {
                 let facts = NameFacts::ask(&mut router, name).map_err(of_others)?;
+                if let Some(first) = facts.first_remote().filter(|_| self.trace) {
+                    way = Some(Way::follow(&mut router, name, &first)?);
+                }
                 (name.to_string(), facts.steps(), facts.verdict())
             }
             // The parser takes no command line with neither.
@@ -76,7 +85,14 @@ impl Why {
                 (format!("face {}", facts.face.face_id), facts.steps(), facts.verdict())
             }
         };
-        show(ctx, &what, &steps, &verdict);
+        if let Some(way) = &way {
+            steps.extend(way.steps());
+            // What this router does comes first, unless all is well here.
+            if verdict.cause == "ok" || way.verdict.cause != "ok" {
+                verdict = way.verdict.clone();
+            }
+        }
+        show(ctx, &what, &steps, &verdict, way.as_ref());
         Ok(())
     }
 }
@@ -92,7 +108,7 @@ fn of_others(error: ClientError) -> Failure {
     failure
 }
 
-fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict) {
+fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict, way: Option<&Way>) {
     let text = || {
         let mut lines: Vec<String> =
             steps.iter().map(|step| format!("{:10}  {}", step.at, step.found)).collect();
@@ -102,9 +118,13 @@ fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict) {
     };
     let value = || {
         let steps: Vec<_> = steps.iter().map(|step| json!({"at": step.at, "found": step.found})).collect();
-        json!({
+        let mut all = json!({
             "about": what, "steps": steps, "cause": verdict.cause, "so": verdict.text, "next": verdict.hint,
-        })
+        });
+        if let Some(way) = way {
+            all["hops"] = way.json();
+        }
+        all
     };
     ctx.out.answer(text, value);
 }

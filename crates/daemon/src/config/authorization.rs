@@ -21,6 +21,9 @@ pub struct Authorization {
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
     /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
+    /// Whether who follows a name hop by hop (`namely why NAME --trace`) is told where it goes from
+    /// here: route, strategy and the addresses of next hops.
+    pub explain_to_network: bool,
     /// Whether every user of this machine may bind a prefix below one that a route leads to the
     /// face `local`.
     pub bind_below_local: bool,
@@ -41,6 +44,7 @@ impl Default for Authorization {
             loopback: Loopback::default(),
             loopback_udp: false,
             localhop_rib: false,
+            explain_to_network: false,
             bind_below_local: true,
             announcement_anchors: Vec::new(),
             user: Vec::new(),

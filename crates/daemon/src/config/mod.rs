@@ -28,6 +28,8 @@ use std::collections::BTreeMap;
 use namely_wire::Name;
 use serde::Deserialize;
 
+pub use crate::log::LogFormat;
+
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
 pub(crate) use cs::check_budget;
@@ -110,11 +112,13 @@ pub struct Log {
     /// `info,namely_mgmt=debug`. Nothing is logged per packet above `trace`.
     #[serde(deserialize_with = "values::log_filter")]
     pub level: String,
+    /// How a line is written.
+    pub format: LogFormat,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Log { level: "info".into() }
+        Log { level: "info".into(), format: LogFormat::default() }
     }
 }
 
@@ -160,7 +164,8 @@ impl Config {
         let register = (has_both && blocks_max(self) != blocks_max(new)).then_some("vip.register");
         let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, faces_max);
         let kernel = changed_keys!(self.kernel, new.kernel, "kernel": enabled);
+        let log = changed_keys!(self.log, new.log, "log": format);
         let all = faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery);
-        all.chain(metrics).chain(kernel).chain(vip).chain(register).collect()
+        all.chain(metrics).chain(log).chain(kernel).chain(vip).chain(register).collect()
     }
 }

@@ -21,6 +21,7 @@ impl Authorization {
     fn policy_with(&self, passwd: &Path) -> Result<Policy, PolicyError> {
         let mut policy = Policy {
             localhop_rib: self.localhop_rib,
+            explain_to_network: self.explain_to_network,
             loopback: self.loopback,
             bind_below_local: self.bind_below_local,
             ..Policy::default()

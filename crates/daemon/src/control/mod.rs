@@ -9,6 +9,7 @@ mod face_maker;
 mod leftovers;
 mod neighbours;
 mod readvertise;
+mod traces;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -24,6 +25,7 @@ use self::face_maker::FaceMaker;
 use self::leftovers::Leftovers;
 use self::neighbours::Neighbours;
 use self::readvertise::Readvertiser;
+use self::traces::Traces;
 use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 use crate::disk::Disk;
@@ -51,6 +53,7 @@ pub(crate) struct ControlThread {
     vip: Option<VipPlane>,
     leftovers: Leftovers,
     readvertiser: Readvertiser,
+    traces: Traces,
     config: Config,
 }
 
@@ -142,6 +145,7 @@ impl ControlThread {
             neighbours: Neighbours::default(),
             leftovers: Leftovers::default(),
             readvertiser: Readvertiser::default(),
+            traces: Traces::new(plane.clone()),
             sender: OrderSender { orders: sender, waker: inbox.waker() },
             home: Home { plane, core, kernel: None },
             inbox,
@@ -279,6 +283,7 @@ impl ControlThread {
             let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
             maker.make(home, spec, move |made| sender.send(Order::Made(asker, Box::new(made))))
         });
+        let traces_ns = self.traces.tick(now_ns);
         let kernel_ns = self.home.kernel.as_ref().and_then(|kernel| kernel.tick(now_ns));
         let (have_gone, states_ns) = self.management.forget_states(now_ns);
         if have_gone {
@@ -302,6 +307,7 @@ impl ControlThread {
             .chain(states_ns)
             .chain(later_ns)
             .chain(kernel_ns)
+            .chain(traces_ns)
             .min()
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
@@ -327,7 +333,9 @@ impl ControlThread {
         let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
         let disk = self.disk.as_deref().map(|disk| disk as &dyn namely_mgmt::CsDisk);
         let vip = self.vip.as_ref().map(|plane| &plane.view as &dyn namely_mgmt::Vip);
-        let control = Control { neighbors, disk, vip, ..self.home.control() };
+        // The kernel's packets pass no worker.
+        let traces = self.home.kernel.is_none().then_some(&self.traces as &dyn namely_mgmt::Traces);
+        let control = Control { neighbors, disk, vip, traces, ..self.home.control() };
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
@@ -352,6 +360,7 @@ impl ControlThread {
                 autoreg::register(&self.config.autoreg, event, control, now().ns);
             }
             FaceEventKind::Destroyed => {
+                self.traces.face_gone(event.face_id);
                 if let Some(kernel) = &self.home.kernel {
                     kernel.face_gone(event.face_id, now().ns);
                 }
@@ -426,7 +435,7 @@ impl ControlThread {
     }
 
     fn reload(&mut self, config: Config, policy: Policy) {
-        crate::log::set_level(&config.log.level);
+        crate::log::set(&config.log.level, config.log.format);
         match &self.home.kernel {
             Some(kernel) => kernel.apply(&self.config, &config),
             None => config.apply(&self.config, &self.home.core),
@@ -435,6 +444,7 @@ impl ControlThread {
             disk.apply(&config.cs.disk);
         }
         self.management.set_policy(policy);
+        self.home.plane.explain_to_network(config.authorization.explain_to_network);
         self.neighbours.configure(&config, self.home.control(), now().ns);
         let restart = self.config.restart_needed(&config);
         tracing::info!("configuration reloaded");
@@ -459,11 +469,9 @@ impl Home {
     fn control(&self) -> Control<'_> {
         match &self.kernel {
             Some(kernel) => {
-                Control { faces: &**kernel, tables: &**kernel, neighbors: None, disk: None, vip: None }
+                Control { faces: &**kernel, tables: &**kernel, ..nothing_else(&self.plane, &self.core) }
             }
-            None => {
-                Control { faces: &*self.plane, tables: &*self.core, neighbors: None, disk: None, vip: None }
-            }
+            None => nothing_else(&self.plane, &self.core),
         }
     }
 
@@ -471,6 +479,11 @@ impl Home {
     fn number(&self, face: FaceId) -> u64 {
         self.kernel.as_ref().and_then(|kernel| kernel.number(face)).unwrap_or(face.0)
     }
+}
+
+/// Faces and tables, and nothing that some routers have only.
+fn nothing_else<'a>(faces: &'a DataPlane, tables: &'a Core) -> Control<'a> {
+    Control { faces, tables, neighbors: None, disk: None, vip: None, traces: None }
 }
 
 /// The time on both clocks. The first is the data plane's.

@@ -10,6 +10,7 @@ use namely_nnet::Socket;
 use namely_wire::mgmt::FaceStatus;
 use namely_wire::{FaceUri, LpHeaders};
 
+use super::trace::Traces;
 use super::{ListenError, ListenSpec, Packet};
 
 /// Where an answer goes. Whoever asked may have stopped waiting for it.
@@ -26,6 +27,8 @@ pub(super) enum Command {
     Inject(FaceId, Packet, LpHeaders),
     Send(FaceId, Packet),
     RefreshTimers,
+    /// Take down packets of these from now on, and of no other.
+    Trace(Traces, Reply<()>),
     Answer(Reply<()>),
     Stop,
 }

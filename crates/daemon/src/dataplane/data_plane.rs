@@ -22,6 +22,7 @@ use super::inbox::{self, Inbox};
 use super::relay::Relay;
 use super::shared::DataPlaneShared;
 use super::tap::Tap;
+use super::trace::Trace;
 use super::vip::VipInbox;
 use super::worker::Worker;
 use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
@@ -280,6 +281,25 @@ impl DataPlane {
     pub(crate) fn wake_workers(&self) {
         (0..self.workers.count()).for_each(|index| {
             self.workers.send(index, Command::RefreshTimers);
+        });
+    }
+
+    /// Whether questions that follow a name hop by hop, and end here, come to the internal face.
+    pub(crate) fn explain_to_network(&self, is_on: bool) {
+        let face = if is_on { self.shared.internal_face } else { FaceId::NONE };
+        self.shared.core.set_explainer(face);
+    }
+
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.count()
+    }
+
+    /// Has every worker take down packets of these traces from now on, and of no other; waits for
+    /// all.
+    pub(crate) fn trace(&self, traces: &[Arc<Trace>]) {
+        (0..self.workers.count()).for_each(|index| {
+            self.call(index, |reply| Command::Trace(traces.to_vec(), reply));
         });
     }
 

@@ -3,7 +3,8 @@
 //!
 //! The control thread asks for changes through a [`DataPlane`], in the words of `namely_mgmt` and
 //! `namely_wire::mgmt`, and hears of packets for management and of face events through an
-//! [`Inbox`]. The data plane never interprets a name and never answers management itself. Changing
+//! [`Inbox`]. The data plane never interprets a name, but to trace it, and never answers
+//! management itself. Changing
 //! and destroying a face waits for no worker.
 //!
 //! Tables are changed directly, through the shared [`Core`]; the data plane need not be told,
@@ -27,6 +28,7 @@ mod shared;
 mod status;
 mod tap;
 mod times;
+mod trace;
 mod vip;
 mod worker;
 
@@ -46,6 +48,8 @@ pub(crate) use packet::{give_back_spares, share_spares};
 pub(crate) use relay::Relay;
 pub(crate) use tap::{Overheard, Tap, TapLink};
 pub(crate) use times::{AllTimes, PathTimes};
+pub(crate) use trace::Trace;
+pub use trace::{TRACE_NAME_OCTETS_MAX, TRACE_RING_ENTRIES, TRACE_SENT_MAX, TRACE_STEPS_MAX};
 pub(crate) use vip::{VipEvent, VipInbox};
 
 /// The forwarding core in this home.

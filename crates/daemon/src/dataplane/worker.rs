@@ -22,6 +22,7 @@ use super::inbox::ControlPacket;
 use super::line;
 use super::relay;
 use super::shared::{DataPlaneShared, Port};
+use super::trace::{self, Traced, Traces, Usual};
 use super::{ListenError, ListenSpec, Packet, packet};
 
 type Io = Faces<Worker>;
@@ -57,8 +58,10 @@ pub(super) struct Worker {
     share_ns: u64,
     /// The content store's disk, where it has one.
     disk: Option<DiskPort>,
-    /// Whether some packets go elsewhere than to the forwarder at once.
+    /// Whether some packets go elsewhere than to the forwarder at once, or are traced.
     is_diverted: bool,
+    /// What is traced.
+    traces: Traces,
     /// The ports to the kernel of the faces whose packets were relayed, where it forwards.
     to_kernel: HashMap<FaceId, Arc<Port>>,
 }
@@ -126,9 +129,8 @@ impl Worker {
     pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
         Worker {
             connecting: Vec::new(),
-            is_diverted: dispatcher.is_on()
-                || shared.relay.is_some()
-                || disk.as_ref().is_some_and(|disk| disk.line.is_some()),
+            is_diverted: diverts(&shared, &dispatcher, disk.as_ref()),
+            traces: Traces::new(),
             to_kernel: HashMap::new(),
             ports: Ports::new(shared.clone()),
             shared,
@@ -166,7 +168,7 @@ impl Worker {
         }
         let line = self.disk.as_mut().and_then(|disk| disk.line.as_mut());
         match line.filter(|_| !line::is_of_management(&received.packet)) {
-            None => self.forward(io, face, received),
+            None => self.pass(io, face, received),
             Some(line) => {
                 if let Some((face, _)) = line.put((face, received)) {
                     self.ports.drop_one(face);
@@ -230,7 +232,7 @@ impl Worker {
         for _ in 0..line::TAKEN_PER_TURN {
             let next = self.disk.as_mut().and_then(|disk| disk.line.as_mut()?.take());
             let Some((face, received)) = next else { break };
-            self.forward(io, face, received);
+            self.pass(io, face, received);
             self.forward_batch(io);
             if self.disk.as_mut().is_some_and(DiskPort::take_has_waited) {
                 break;
@@ -254,10 +256,27 @@ impl Worker {
         let mut taken = std::mem::take(&mut self.taken);
         queue.take(&mut taken);
         for (face, received) in taken.drain(..) {
-            self.forward(io, face, received);
+            self.pass(io, face, received);
         }
         self.taken = taken;
         queue.has_some()
+    }
+
+    /// The same for a packet that may be traced: then alone, after those that came before it.
+    fn pass(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        if self.traces.is_empty() || !trace::is_traced(&self.traces, &received.packet) {
+            return self.forward(io, face, received);
+        }
+        self.forward_batch(io);
+        let entry = trace::arrived(face, &received);
+        self.forward(io, face, received);
+        let (worker, now_ns) = (io.worker(), io.now_ns());
+        let Worker { shared, batch, ports, internal, announced, disk, traces, .. } = self;
+        let usual = usual(Sink { io, ports, internal, announced }, disk.as_mut(), now_ns);
+        let mut out = Traced::new(usual, traces, worker, Some(entry));
+        shared.core.receive_batch(batch, now_ns, &mut out);
+        out.end();
+        self.after_batch();
     }
 
     /// Runs a packet through the forwarder, together with others of this turn.
@@ -286,6 +305,11 @@ impl Worker {
                 shared.core.receive_batch(batch, now_ns, &mut WithDisk::timed(sink, disk, now_ns));
             }
         }
+        self.after_batch();
+    }
+
+    #[inline]
+    fn after_batch(&mut self) {
         self.announced.clear();
         self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
         self.is_expire_stale = true;
@@ -296,9 +320,9 @@ impl Worker {
 
     /// Lets the forwarder go on with what the disk has read.
     fn complete_reads(&mut self, io: &mut Io) {
-        let Worker { shared, ports, internal, disk, is_expire_stale, .. } = self;
+        let Worker { shared, ports, internal, disk, is_expire_stale, traces, .. } = self;
         let Some(disk) = disk else { return };
-        let now_ns = io.now_ns();
+        let (now_ns, worker) = (io.now_ns(), io.worker());
         while let Some((ticket, completion)) = disk.completed(now_ns) {
             let sink = Sink {
                 io: &mut *io,
@@ -307,7 +331,13 @@ impl Worker {
                 announced: &mut Announced::default(),
             };
             let mut sink = WithDisk::new(sink, &mut *disk, now_ns);
-            shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
+            if traces.is_empty() {
+                shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
+            } else {
+                let mut out = Traced::new(Usual::Disk(sink), traces, worker, Some(Traced::disk_read()));
+                shared.core.tier_completed(ticket, completion, now_ns, &mut out);
+                out.end();
+            }
             *is_expire_stale = true;
         }
         self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
@@ -396,7 +426,7 @@ impl Worker {
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
             Command::Manage(socket, reply) => answer(reply, self.manage(io, socket)),
             Command::Inject(face, packet, headers) => {
-                self.forward(io, face, Received { packet, headers });
+                self.pass(io, face, Received { packet, headers });
                 self.forward_batch(io);
             }
             Command::Send(face, packet) => {
@@ -407,6 +437,12 @@ impl Worker {
                 }
             }
             Command::RefreshTimers => self.is_expire_stale = true,
+            Command::Trace(traces, reply) => {
+                self.traces = traces;
+                self.is_diverted =
+                    !self.traces.is_empty() || diverts(&self.shared, &self.dispatcher, self.disk.as_ref());
+                answer(reply, ());
+            }
             Command::Answer(reply) => answer(reply, ()),
             Command::Stop => return ControlFlow::Break(()),
         }
@@ -480,9 +516,14 @@ impl Worker {
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
-            let Worker { ports, internal, disk, .. } = self;
+            let worker = io.worker();
+            let Worker { ports, internal, disk, traces, .. } = self;
             let mut sink = Sink { io, ports, internal, announced: &mut Announced::default() };
             expiry.armed_ns = match disk {
+                disk if !traces.is_empty() => {
+                    let usual = usual(sink, disk.as_mut(), now_ns);
+                    shared.core.expire(now_ns, &mut Traced::new(usual, traces, worker, None))
+                }
                 None => shared.core.expire(now_ns, &mut sink),
                 Some(disk) => shared.core.expire(now_ns, &mut WithDisk::new(sink, disk, now_ns)),
             };
@@ -565,8 +606,21 @@ fn answer<T>(reply: Reply<T>, value: T) {
     let _ = reply.send(value);
 }
 
+/// Whether packets of a worker go elsewhere than to the forwarder at once.
+fn diverts(shared: &DataPlaneShared, dispatcher: &Dispatcher, disk: Option<&DiskPort>) -> bool {
+    dispatcher.is_on() || shared.relay.is_some() || disk.is_some_and(|disk| disk.line.is_some())
+}
+
+/// Where packets go that are traced.
+fn usual<'a>(sink: Sink<'a>, disk: Option<&'a mut DiskPort>, now_ns: u64) -> Usual<'a> {
+    match disk {
+        None => Usual::Memory(sink),
+        Some(disk) => Usual::Disk(WithDisk::new(sink, disk, now_ns)),
+    }
+}
+
 /// Takes what the forwarder sends to the faces' ports.
-struct Sink<'a> {
+pub(super) struct Sink<'a> {
     io: &'a mut Io,
     ports: &'a mut Ports,
     internal: &'a mut Vec<ControlPacket>,

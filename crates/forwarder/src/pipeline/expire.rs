@@ -81,6 +81,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                         self.end_discovery(&entry, now_ns, out);
                     }
                     self.record_dead_nonces(&entry, now_ns);
+                    if O::TRACES {
+                        out.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
+                    }
                     self.pit.recycle(&mut entry);
                 }
             }

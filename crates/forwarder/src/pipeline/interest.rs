@@ -22,6 +22,7 @@ use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
 use crate::reserve::Reserve;
 use crate::strategy::{Chosen, MemoryId, Pending, StrategyKind, Upstream, Verdict};
+use crate::trace::Step;
 
 /// An Interest that has passed the checks which need no table.
 pub(super) struct Arrived<'a, B> {
@@ -192,10 +193,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 if O::HAS_TIER {
                     out.answers_from_memory();
                 }
+                out.decided(Step::CacheHit);
                 self.answer_from_cache(context, &arrived, data, out);
                 Ok(())
             }
-            None => self.insert_pending(context, &arrived, forwarding, out),
+            None => {
+                out.decided(Step::CacheMiss);
+                self.insert_pending(context, &arrived, forwarding, out)
+            }
         }
     }
 
@@ -264,6 +269,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let strategy = self.strategies.find(arrived.interest.key());
         let forwarding = forwarding.insert(Forwarding::new(strategy));
         self.add_upstreams(context, arrived, &mut forwarding.routing)?;
+        if O::TRACES {
+            self.tell_route(arrived, &forwarding.routing, out);
+        }
         let mut has_room = false;
         let mut locked = loop {
             match self.insert_or_join::<O>(arrived) {
@@ -274,6 +282,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 Err(refusal) => return self.refuse(arrived, refusal, out),
             }
         };
+        if O::TRACES {
+            tell_pending(&mut locked, out);
+        }
         if O::HAS_TIER && out.has_tier() {
             match self.ask_tier(context, arrived, locked, &mut forwarding.routing, out) {
                 Some(unanswered) => locked = unanswered,
@@ -283,19 +294,38 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.send_pending(context, arrived, locked, forwarding, out)
     }
 
+    /// Tells a home that traces which route an Interest follows. Of one with a forwarding hint its
+    /// own name's is not.
+    #[cold]
+    fn tell_route(&self, arrived: &Arrived<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
+        if routing.is_explicit {
+            return out.decided(Step::ChosenFace);
+        }
+        if arrived.interest.view.forwarding_hint_value.is_some() {
+            return;
+        }
+        if let Some((components, _)) = self.fib.longest_with_costs(arrived.interest.key()) {
+            out.decided(Step::Route(components));
+        }
+    }
+
     /// Lets the strategy decide where a pending Interest goes, which `forwarding` becomes, and
     /// records it.
     #[inline(always)]
-    pub(super) fn send_pending<'t>(
+    pub(super) fn send_pending<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
         mut locked: LockedEntry<'_, B, R>,
         forwarding: &mut Forwarding<'t>,
-        out: &mut impl Output<B>,
+        out: &mut O,
     ) -> Result<(), DropReason> {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
-        match self.decide(&mut locked, routing, arrived) {
+        let verdict = self.decide(&mut locked, routing, arrived);
+        if O::TRACES {
+            tell_verdict(routing, &verdict, out);
+        }
+        match verdict {
             Verdict::Suppress => {
                 context.count(HotCounter::Suppressed, 1);
                 return Ok(());
@@ -322,6 +352,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return self.send_learning(context, arrived, locked, routing, verdict, out);
             }
             Verdict::NoUpstream => {
+                if let Some(place) = self.add_explainer(context, arrived, routing) {
+                    let Some(entry) = locked.entry() else { return Ok(()) };
+                    if self.record_sending(entry, routing.upstreams.get(place), arrived, arrived.nonce) {
+                        chosen.push(place);
+                    }
+                    *hop_limit = Some((arrived.interest.view.hop_limit_offset, 0));
+                    return Ok(());
+                }
                 self.withdraw(locked, arrived);
                 let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
                 return self.refuse(arrived, refusal, out);
@@ -588,6 +626,30 @@ pub(super) enum Refusal {
 impl From<PitFull> for Refusal {
     fn from(full: PitFull) -> Self {
         Refusal::Full(full)
+    }
+}
+
+/// Tells a home that traces whom an Interest joins.
+fn tell_pending<B, R: RawMutex>(locked: &mut LockedEntry<'_, B, R>, out: &mut impl Output<B>) {
+    let Some(entry) = locked.entry() else { return };
+    match entry.in_records.len().saturating_sub(1) {
+        0 if entry.out_records.is_empty() => {}
+        0 => out.decided(Step::Retransmission),
+        others => out.decided(Step::Aggregated(others)),
+    }
+}
+
+/// Tells a home that traces what the strategy has decided, but not to whom it sends: that is seen.
+fn tell_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Output<B>) {
+    if !routing.is_explicit {
+        out.decided(Step::Strategy(routing.strategy.label()));
+    }
+    match verdict {
+        Verdict::Suppress => out.decided(Step::Suppressed),
+        Verdict::Probe(..) => out.decided(Step::Probes),
+        Verdict::Discover => out.decided(Step::Discovers),
+        Verdict::Along(_) => out.decided(Step::Follows),
+        Verdict::Forward(_) | Verdict::NoUpstream => {}
     }
 }
 

@@ -8,6 +8,7 @@ mod data;
 mod departed;
 mod expire;
 mod hooks;
+mod hops;
 mod interest;
 mod learning;
 mod nack;

@@ -14,6 +14,7 @@ use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::PitEntry;
 use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
+use crate::trace::Step;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Nack pipeline (guide 4.4.1): a Nack counts only where the Interest was sent
@@ -51,7 +52,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.after_nack(entry.memory, upstream, interest.hash(), context.now_ns);
         }
         match verdict(strategy, entry) {
-            NackVerdict::Wait => {}
+            NackVerdict::Wait => out.decided(Step::NackWaits),
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
                 let record = self.pit.take_downstream(entry, face, context.reserve);
@@ -61,6 +62,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
             }
             NackVerdict::TellAll(reason) => {
+                out.decided(Step::NackGoesOn);
                 if let Some(asked) = self.ask_last(context, &mut locked) {
                     drop(locked);
                     self.send_last(context, asked, out);

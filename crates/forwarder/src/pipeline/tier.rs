@@ -20,6 +20,7 @@ use crate::pit::{EntryKey, InRecord, LockedEntry, PitEntry, Reading};
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::tier::{Completion, Ticket, TierAnswer, Wanted};
+use crate::trace::Step;
 
 /// Data that a read has found.
 struct Found<B> {
@@ -89,12 +90,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         match answer {
             TierAnswer::Reading => {
                 counters.reads.add(1);
+                out.decided(Step::TierReads);
                 return None;
             }
             TierAnswer::NoTier => {}
-            TierAnswer::Absent => counters.bypass_absent.add(1),
+            TierAnswer::Absent => {
+                counters.bypass_absent.add(1);
+                out.decided(Step::TierAbsent);
+            }
             TierAnswer::Busy => {
                 counters.bypass_busy.add(1);
+                out.decided(Step::TierBusy);
                 leave_out_congested(routing, arrived.now_ns);
             }
         }
@@ -162,6 +168,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 false
             }
         };
+        out.decided(if is_answered { Step::TierHit } else { Step::TierMiss });
         if !is_answered {
             self.resume(context, hashes, key, out);
         }

@@ -136,8 +136,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         // Packet format, Interest, HopLimit: one that has come to 0 reaches local applications
         // only.
-        if arrived.hop_limit_out() == Some(0) && !face.is_local() {
-            routing.hop_limited = true;
+        if arrived.hop_limit_out() == Some(0) && self.ends_here(arrived, &face, routing) {
             return;
         }
         if !routing.upstreams.push(Upstream { face, is_bound }) {

@@ -122,6 +122,11 @@ impl StrategyKind {
         self == StrategyKind::Asf
     }
 
+    /// The last component of its name.
+    pub(crate) fn label(self) -> &'static str {
+        STRATEGIES.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, label, _)| label)
+    }
+
     /// The full name with its version.
     pub(crate) fn name(self) -> Name {
         ChosenStrategy(self.into()).name()

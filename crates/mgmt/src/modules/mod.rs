@@ -5,8 +5,10 @@ pub(crate) mod cs;
 pub(crate) mod explain;
 pub(crate) mod faces;
 pub(crate) mod fib;
+pub(crate) mod hop;
 pub(crate) mod rib;
 pub(crate) mod strategy;
+pub(crate) mod trace;
 
 use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
 use namely_wire::{Name, NameRef};

@@ -64,6 +64,9 @@ pub(super) enum Block {
     ExplainedSending,
     ExplainedHop,
     ExplainedRoute,
+    TraceEntry,
+    TraceStep,
+    TraceSent,
     VipStatusList,
     VipStatus,
     VipObjectList,
@@ -195,6 +198,9 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::ExplainedSending => EXPLAINED_SENDING_FIELDS,
         Block::ExplainedHop => EXPLAINED_HOP_FIELDS,
         Block::ExplainedRoute => EXPLAINED_ROUTE_FIELDS,
+        Block::TraceEntry => TRACE_ENTRY_FIELDS,
+        Block::TraceStep => &const { [f(TRACE_WHAT, "What", Value::Text), f(COUNT, "Count", COUNT_OF)] },
+        Block::TraceSent => TRACE_SENT_FIELDS,
         Block::VipStatusList => &const { [f(ENTRY, "VipStatus", Value::Inside(Block::VipStatus))] },
         Block::VipStatus => VIP_STATUS_FIELDS,
         Block::VipObjectList => &const { [f(ENTRY, "VipObject", Value::Inside(Block::VipObject))] },
@@ -333,6 +339,7 @@ const CONTROL_PARAMETERS_FIELDS: &[Field] = &[
     f(CS_DISK_ADMISSION, "DiskAdmission", Value::Text),
     f(CS_DISK_THRESHOLD, "DiskThreshold", COUNT_OF),
     f(CS_DISK_QUEUE, "DiskQueue", Value::Text),
+    f(TRACE_ID, "Trace", COUNT_OF),
 ];
 
 const FACE_FIELDS_OF_FILTER: &[Field] = &[
@@ -349,6 +356,28 @@ const CONTROL_RESPONSE_FIELDS: &[Field] = &[
     f(STATUS_CODE, "StatusCode", COUNT_OF),
     f(STATUS_TEXT, "StatusText", Value::Text),
     f(CONTROL_PARAMETERS, "ControlParameters", Value::Inside(Block::ControlParameters)),
+    f(TRACE_ENTRY, "Traced", Value::Inside(Block::TraceEntry)),
+];
+
+const TRACE_ENTRY_FIELDS: &[Field] = &[
+    f(TRACE_TIME, "TimeMicroseconds", COUNT_OF),
+    f(TRACE_KIND, "Kind", COUNT_OF),
+    f(NAME, "Name", Value::Name),
+    f(TRACE_CUT, "Cut", Value::Octets),
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(TRACE_OCTETS, "Octets", Value::Number("octets")),
+    f(TRACE_NONCE, "Nonce", COUNT_OF),
+    f(TRACE_HOP_LIMIT, "HopLimit", COUNT_OF),
+    f(EXPLAIN_NACK, "NackReason", COUNT_OF),
+    f(TRACE_STEP, "Step", Value::Inside(Block::TraceStep)),
+    f(TRACE_SENT, "Sent", Value::Inside(Block::TraceSent)),
+    f(COUNT, "LeftOut", COUNT_OF),
+];
+
+const TRACE_SENT_FIELDS: &[Field] = &[
+    f(TRACE_KIND, "Kind", COUNT_OF),
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(EXPLAIN_NACK, "NackReason", COUNT_OF),
 ];
 
 const GENERAL_STATUS_FIELDS: &[Field] = &[

@@ -14,12 +14,14 @@ mod cs_disk;
 mod cs_list;
 mod explain;
 mod faces;
+mod hop;
 mod neighbors;
 mod parameters;
 mod request;
 mod response;
 mod status;
 mod tables;
+mod trace;
 mod values;
 mod vip;
 
@@ -30,6 +32,7 @@ pub use explain::{
     Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRoute, ExplainedSending, explain_name,
 };
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
+pub use hop::{HOP_LIMIT_MAX, HopAnswer, HopNext, asked_of_hop, hop_name};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;
 pub use request::{
@@ -41,6 +44,7 @@ pub use status::{Counter, GeneralStatus};
 pub use tables::{
     Binding, CsInfo, FibEntry, NextHop, RibEntry, Route, STRATEGY_PREFIX, StrategyChoice, strategy_name,
 };
+pub use trace::{TraceEntry, TraceSent, TraceStep, TracedKind};
 pub use values::{
     FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, bind_flags, cs_flags, face_flags,
     route_flags, status_code,

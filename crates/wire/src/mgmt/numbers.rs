@@ -185,6 +185,34 @@ pub(crate) const VIP_HELD: u32 = 328;
 /// Blocks of the catalogue.
 pub(crate) const VIP_BLOCKS: u32 = 330;
 
+/// In the response of namely's `trace/read`, as all of these: a packet.
+pub(crate) const TRACE_ENTRY: u32 = 340;
+/// When it came, us since the Unix epoch.
+pub(crate) const TRACE_TIME: u32 = 342;
+/// What it is.
+pub(crate) const TRACE_KIND: u32 = 344;
+/// That its name is longer.
+pub(crate) const TRACE_CUT: u32 = 346;
+/// Its octets.
+pub(crate) const TRACE_OCTETS: u32 = 348;
+/// Its Nonce.
+pub(crate) const TRACE_NONCE: u32 = 350;
+/// Its HopLimit.
+pub(crate) const TRACE_HOP_LIMIT: u32 = 352;
+/// Something that was decided.
+pub(crate) const TRACE_STEP: u32 = 354;
+/// What was decided, in words.
+pub(crate) const TRACE_WHAT: u32 = 356;
+/// A packet that left.
+pub(crate) const TRACE_SENT: u32 = 358;
+/// In ControlParameters of `trace/start`, `read` and `stop`: which trace.
+pub(crate) const TRACE_ID: u32 = 360;
+
+/// What a router says of a name to who follows it hop by hop.
+pub(crate) const HOP_ANSWER: u32 = 362;
+/// In that: a next hop.
+pub(crate) const HOP_NEXT: u32 = 364;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

@@ -62,9 +62,11 @@ pub struct ControlParameters {
     pub cs_disk_threshold: Option<u64>,
     /// In which order its disk reads and writes.
     pub cs_disk_queue: Option<String>,
+    /// The number of a trace.
+    pub trace_id: Option<u64>,
 }
 
-const KNOWN: [u32; 21] = [
+const KNOWN: [u32; 22] = [
     NAME,
     FACE_ID,
     URI,
@@ -86,6 +88,7 @@ const KNOWN: [u32; 21] = [
     CS_DISK_ADMISSION,
     CS_DISK_THRESHOLD,
     CS_DISK_QUEUE,
+    TRACE_ID,
 ];
 
 impl Block for ControlParameters {
@@ -115,6 +118,7 @@ impl Block for ControlParameters {
             cs_disk_admission: fields.text_opt(CS_DISK_ADMISSION)?,
             cs_disk_threshold: fields.nni_opt(CS_DISK_THRESHOLD)?,
             cs_disk_queue: fields.text_opt(CS_DISK_QUEUE)?,
+            trace_id: fields.nni_opt(TRACE_ID)?,
         })
     }
 
@@ -144,5 +148,6 @@ impl Block for ControlParameters {
         put_text(w, CS_DISK_ADMISSION, self.cs_disk_admission.as_deref());
         put_nni(w, CS_DISK_THRESHOLD, self.cs_disk_threshold);
         put_text(w, CS_DISK_QUEUE, self.cs_disk_queue.as_deref());
+        put_nni(w, TRACE_ID, self.trace_id);
     }
 }

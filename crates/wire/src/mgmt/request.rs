@@ -100,6 +100,9 @@ pub enum Command {
     RibAnnounce,
     BptBind,
     BptUnbind,
+    TraceStart,
+    TraceRead,
+    TraceStop,
 }
 
 /// A dataset, as module and verb.
@@ -278,6 +281,9 @@ impl Command {
         Command::RibAnnounce,
         Command::BptBind,
         Command::BptUnbind,
+        Command::TraceStart,
+        Command::TraceRead,
+        Command::TraceStop,
     ];
 
     /// Module and verb.
@@ -299,6 +305,9 @@ impl Command {
             Command::RibAnnounce => ("rib", "announce"),
             Command::BptBind => ("bpt", "bind"),
             Command::BptUnbind => ("bpt", "unbind"),
+            Command::TraceStart => ("trace", "start"),
+            Command::TraceRead => ("trace", "read"),
+            Command::TraceStop => ("trace", "stop"),
         }
     }
 

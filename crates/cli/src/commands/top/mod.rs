@@ -2,6 +2,7 @@
 //!
 //! It reads management's datasets, as every client may, and changes nothing.
 
+mod prefixes;
 mod rates;
 mod screen;
 mod view;
@@ -20,7 +21,7 @@ use crate::router::connect;
 /// Show what passes through the router just now: faces, drops, content store, workers.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely top\n  namely top --once --interval 5\n  namely top --once --json\n\nKeys: s sorts by the next column, / filters faces by a part of their URI (Esc ends it), p pauses, q quits."
+    after_help = "Examples:\n  namely top\n  namely top --once --interval 5\n  namely top --once --json\n  namely top --prefixes\n\nKeys: s sorts by the next column, / filters faces by a part of their URI (Esc ends it), p pauses, q quits."
 )]
 pub struct Top {
     /// Seconds between two looks at the router, 0.1 or more.
@@ -35,6 +36,10 @@ pub struct Top {
     /// Only faces with this in their URIs.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
+    /// Show which prefixes Interests are for, too, by a look at 50 ms of each interval. It needs
+    /// the right to manage the router.
+    #[arg(long)]
+    prefixes: bool,
 }
 
 /// By what faces are sorted.
@@ -75,7 +80,7 @@ impl Top {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut router = connect(ctx)?;
         if !self.once {
-            return screen::run(&mut router, self.interval, self.sort, &self.filter);
+            return screen::run(&mut router, self.interval, (self.sort, &self.filter), self.prefixes);
         }
         let stop = crate::stop::flag()?;
         let first = Sample::take(&mut router)?;
@@ -84,6 +89,8 @@ impl Top {
             std::thread::sleep(end.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
         }
         let rates = Rates::between(&first, &Sample::take(&mut router)?);
+        let hot = if self.prefixes { prefixes::look(&mut router)? } else { Vec::new() };
+        let rates = rates.with_prefixes(hot);
         if ctx.out.is_json() {
             ctx.out.line(&rates.json(self.sort, &self.filter).to_string());
             return Ok(());
@@ -93,6 +100,11 @@ impl Top {
             rates.faces(self.sort, &self.filter).iter().map(|face| face.cells()).collect();
         ctx.out.line("");
         ctx.out.table(&rates::FACE_COLUMNS, &faces);
+        let hot: Vec<Vec<Cell>> = rates.prefixes.iter().map(|hot| hot.cells()).collect();
+        if !hot.is_empty() {
+            ctx.out.line("");
+            ctx.out.table(&prefixes::COLUMNS, &hot);
+        }
         let events: Vec<Vec<Cell>> = rates.events().iter().map(|event| event.cells()).collect();
         if !events.is_empty() {
             ctx.out.line("");

@@ -8,6 +8,7 @@ use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus
 use serde_json::{Value, json};
 
 use super::Sort;
+use super::prefixes::Hot;
 use crate::failure::Failure;
 use crate::output::{Cell, octets_text};
 
@@ -40,6 +41,8 @@ pub(super) struct Rates {
     heading: Heading,
     faces: Vec<Face>,
     events: Vec<Event>,
+    /// Which prefixes Interests are for, where that was looked at.
+    pub(super) prefixes: Vec<Hot>,
 }
 
 struct Heading {
@@ -144,9 +147,15 @@ impl Rates {
         });
         Rates {
             faces: faces.collect(),
+            prefixes: Vec::new(),
             events: events(before, now, rate),
             heading: heading(before, now, rate),
         }
+    }
+
+    /// The same, with the prefixes that Interests are for.
+    pub(super) fn with_prefixes(self, prefixes: Vec<Hot>) -> Self {
+        Rates { prefixes, ..self }
     }
 
     /// The faces with `filter` in their remote URIs, in an order.
@@ -226,6 +235,7 @@ impl Rates {
             "workers": h.turns_us.iter().map(|(worker, us)| json!({"worker": worker, "longest_turn_us": us})).collect::<Vec<_>>(),
             "faces": self.faces(sort, filter).iter().map(Face::json).collect::<Vec<_>>(),
             "counters": events.collect::<Vec<_>>(),
+            "prefixes": self.prefixes.iter().map(Hot::json).collect::<Vec<_>>(),
         })
     }
 }

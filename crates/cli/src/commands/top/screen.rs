@@ -9,6 +9,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::Sort;
+use super::prefixes::look;
 use super::rates::{Rates, Sample};
 use super::view::{Chosen, draw};
 use crate::failure::Failure;
@@ -20,7 +21,12 @@ const FILTER_CHARS_MAX: usize = 60;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows the router until somebody quits. The terminal is then as it was, whatever happens.
-pub(super) fn run(router: &mut Client, interval: Duration, sort: Sort, filter: &str) -> Result<(), Failure> {
+pub(super) fn run(
+    router: &mut Client,
+    interval: Duration,
+    (sort, filter): (Sort, &str),
+    has_prefixes: bool,
+) -> Result<(), Failure> {
     let terminal = ratatui::try_init().map_err(|error| {
         Failure::failed(format!("this is no terminal: {error}")).hint("use `namely top --once`")
     });
@@ -34,7 +40,7 @@ pub(super) fn run(router: &mut Client, interval: Duration, sort: Sort, filter: &
         }
     };
     let chosen = Chosen { sort, filter: filter.into(), is_typing: false, is_paused: false };
-    let done = show(&mut terminal, router, interval, chosen, &stop);
+    let done = show(&mut terminal, router, interval, chosen, (has_prefixes, &stop));
     ratatui::restore();
     done
 }
@@ -44,9 +50,12 @@ fn show(
     router: &mut Client,
     interval: Duration,
     mut chosen: Chosen,
-    stop: &AtomicBool,
+    (has_prefixes, stop): (bool, &AtomicBool),
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
+    let look = |router: &mut Client| if has_prefixes { look(router) } else { Ok(Vec::new()) };
+    // Who may not is told at once.
+    look(router)?;
     let mut before = Some(Sample::take(router)?);
     let (mut rates, mut trouble) = (None, None);
     let mut due = Instant::now() + interval;
@@ -74,9 +83,10 @@ fn show(
             continue;
         }
         // A router that starts again is there again; until then what was known stays in sight.
-        match Sample::take(router) {
-            Ok(now) => {
-                rates = before.as_ref().map(|before| Rates::between(before, &now)).or(rates);
+        match Sample::take(router).and_then(|now| Ok((now, look(router)?))) {
+            Ok((now, prefixes)) => {
+                let next = before.as_ref().map(|before| Rates::between(before, &now));
+                rates = next.map(|next| next.with_prefixes(prefixes)).or(rates);
                 (before, trouble) = (Some(now), None);
             }
             Err(failure) => (before, trouble) = (None, Some(failure.message)),

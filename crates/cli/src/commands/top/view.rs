@@ -27,9 +27,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, rates: Option<&Rates>, chosen: &Chosen
     };
     let heading = rates.heading();
     let events = rates.events().len().min(6) as u16;
-    let [head, faces, counted, keys] = Layout::vertical([
+    let hot = rates.prefixes.len().min(5) as u16;
+    let [head, faces, prefixes, counted, keys] = Layout::vertical([
         Constraint::Length(heading.len() as u16),
         Constraint::Min(4),
+        Constraint::Length(if hot > 0 { hot + 2 } else { 0 }),
         Constraint::Length(if events > 0 { events + 2 } else { 0 }),
         Constraint::Length(1),
     ])
@@ -37,6 +39,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, rates: Option<&Rates>, chosen: &Chosen
     let heading: Vec<Line<'_>> = heading.into_iter().map(Line::from).collect();
     frame.render_widget(Paragraph::new(heading), head);
     draw_faces(frame, faces, rates, chosen);
+    if hot > 0 {
+        draw_prefixes(frame, prefixes, rates);
+    }
     if events > 0 {
         draw_events(frame, counted, rates);
     }
@@ -84,6 +89,17 @@ fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen)
     }
 }
 
+fn draw_prefixes(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
+    let rows = rates.prefixes.iter().map(|hot| {
+        let part = Line::from(format!("{:.0} %", hot.part * 100.0)).right_aligned();
+        Row::new([part, Line::from(hot.prefix.clone())])
+    });
+    let head = [Line::from("part").right_aligned(), Line::from("prefix")];
+    let widths = [Constraint::Length(6), Constraint::Min(20)];
+    let table = Table::new(rows, widths).header(Row::new(head).style(bold()).top_margin(1));
+    frame.render_widget(table, area);
+}
+
 fn draw_events(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
     let rows = rates.events().iter().map(|event| {
         let face = event.face.map(|face| face.to_string()).unwrap_or_default();
@@ -114,6 +130,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
+    use super::super::prefixes::Hot;
     use super::super::rates::tests::rates;
     use super::*;
 
@@ -144,6 +161,21 @@ mod tests {
         assert!(at("udp4://") < at("tcp4://"), "the face with most first:\n{all}");
         assert!(at("forwarder.no_route") < at("forwarder.loop"), "{all}");
         assert_eq!(at("q quits"), 23);
+    }
+
+    #[test]
+    fn prefixes_have_a_place_of_their_own_where_they_were_looked_at() {
+        let hot = |prefix: &str, part| Hot { prefix: prefix.into(), part };
+        let prefixes = vec![hot("/lab/data", 0.75), hot("/other", 0.25)];
+        let rates = rates().with_prefixes(prefixes);
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, Some(&rates), &chosen(), None)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let all: Vec<String> = (0..24).map(line).collect();
+        let at = |part: &str| all.iter().position(|line| line.contains(part));
+        assert!(at("75 % /lab/data").is_some() && at("75 % /lab/data") < at("25 % /other"), "{all:#?}");
+        assert!(at("udp4://192.0.2.1:6363").is_some() && at("forwarder.no_route").is_some(), "{all:#?}");
     }
 
     #[test]

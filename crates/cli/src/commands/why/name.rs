@@ -379,6 +379,18 @@ impl NameFacts {
         Verdict::new("ok", text)
     }
 
+    /// The first router that it goes to from here, if it goes to any.
+    pub(super) fn first_remote(&self) -> Option<String> {
+        let hops = &self.explained.next_hops;
+        let remote = |hop: &&ExplainedHop| {
+            let face = self.face(hop.face_id).filter(|_| hop.face_id != self.explained.asker)?;
+            (face.face_scope == FaceScope::NonLocal).then(|| (hop.is_failing, face.uri.clone()))
+        };
+        let mut all = hops.iter().filter_map(|hop| remote(&hop));
+        let first = all.next()?;
+        Some(if first.0 { all.find(|(is_failing, _)| !is_failing).unwrap_or(first) } else { first }.1)
+    }
+
     fn has_refused(&self) -> bool {
         self.counters.iter().any(|c| c.label == "management.commands_refused" && c.value > 0)
     }

@@ -1,0 +1,109 @@
+//! `namely why NAME --trace` through three routers.
+
+mod common;
+
+use std::net::UdpSocket;
+
+use common::Home;
+use serde_json::Value;
+
+/// A router of its own, with an address.
+struct Router {
+    home: Home,
+    child: usize,
+    uri: String,
+}
+
+impl Router {
+    fn start(may_say: bool) -> Self {
+        let mut home = Home::new();
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let uri = format!("udp4://127.0.0.1:{}", free.local_addr().unwrap().port());
+        drop(free);
+        write(&home, &uri, may_say);
+        let up = home.namely(["up", "--config", "router.toml"]);
+        let child = home.spawn(up);
+        home.wait_for("the router", || home.run(["status"]).code == Some(0));
+        Router { home, child, uri }
+    }
+
+    /// Lets it say what it does, or not, while it runs.
+    fn set(&self, may_say: bool) {
+        write(&self.home, &self.uri, may_say);
+        let reloads = || self.home.background_log().matches("configuration reloaded").count();
+        let before = reloads();
+        self.home.reload(self.child);
+        self.home.wait_for("the reload", || reloads() > before);
+    }
+
+    fn route(&self, prefix: &str, to: &Router) {
+        self.home.ok(["route", "add", prefix, &to.uri]);
+    }
+
+    fn way(&self, name: &str) -> Value {
+        self.home.json(["why", name, "--trace"]).remove(0)
+    }
+}
+
+fn write(home: &Home, uri: &str, may_say: bool) {
+    let text = format!(
+        "[faces]\nlisten = [{:?}, {uri:?}]\n[authorization]\nexplain_to_network = {may_say}\n",
+        home.router_uri(),
+    );
+    std::fs::write(home.path("router.toml"), text).unwrap();
+}
+
+/// Of each hop its URI and whether it answers.
+fn hops(way: &Value) -> Vec<(Option<&str>, bool)> {
+    let hops = way["hops"].as_array().unwrap_or_else(|| panic!("{way:#}"));
+    hops.iter().map(|hop| (hop["uri"].as_str(), hop["answers"].as_bool().unwrap())).collect()
+}
+
+#[test]
+fn a_name_is_followed_through_three_routers_to_where_it_ends_and_past_one_that_says_nothing() {
+    let (a, b, mut c) = (Router::start(false), Router::start(true), Router::start(true));
+    a.route("/lab", &b);
+    b.route("/lab", &c);
+    let (at_b, at_c) = (b.uri.clone(), c.uri.clone());
+
+    let way = a.way("/lab/note");
+    assert_eq!(hops(&way), [(Some(&*at_b), true), (Some(&*at_c), true)]);
+    assert_eq!((&way["cause"], &way["hops"][0]["prefix"]), (&"no_route".into(), &"/lab".into()), "{way:#}");
+    assert!(way["so"].as_str().unwrap().contains(&format!("hop 2, {at_c}")), "{way:#}");
+
+    std::fs::write(c.home.path("note.txt"), "there").unwrap();
+    let put = c.home.namely(["put", "note.txt", "/lab/note", "--for", "60"]);
+    c.home.spawn(put);
+    c.home.ok(["wait", "/lab/note"]);
+    let way = a.way("/lab/note");
+    assert_eq!((&way["cause"], way["hops"].as_array().unwrap().len()), (&"ok".into(), 2), "{way:#}");
+    assert!(way["so"].as_str().unwrap().contains("an application at hop 2"), "{way:#}");
+    let said = way["hops"][1].to_string();
+    assert!(said.contains(r#""uri":"""#) && !said.contains("unix") && !said.contains("fd:"), "{said}");
+    let text = a.home.ok(["why", "/lab/note", "--trace"]);
+    assert!(text.contains(&format!("hop         1, {at_b}: route /lab, best-route, to {at_c}\n")), "{text}");
+
+    b.set(false);
+    let way = a.way("/lab/note");
+    assert_eq!(hops(&way), [(Some(&*at_b), false), (None, true)], "b passes it on, and says nothing");
+    assert_eq!(way["cause"], "ok");
+
+    c.set(false);
+    let way = a.way("/lab/note");
+    assert_eq!((hops(&way), &way["cause"]), (vec![(Some(&*at_b), false)], &"no_answer".into()));
+    assert!(way["next"].as_str().unwrap().contains("authorization.explain_to_network"), "{way:#}");
+}
+
+#[test]
+fn a_circle_of_routers_is_told() {
+    let [a, b, c] = [(); 3].map(|()| Router::start(true));
+    a.route("/round", &b);
+    b.route("/round", &c);
+    c.route("/round", &a);
+    let way = a.way("/round/x");
+    assert_eq!(way["cause"], "loop", "{way:#}");
+    assert_eq!(hops(&way), [(Some(&*b.uri), true), (Some(&*c.uri), true)]);
+    // One router's own faults come first, and need nobody else.
+    let way = a.way("/nowhere");
+    assert_eq!((&way["cause"], &way["hops"]), (&"no_route".into(), &Value::Null));
+}

@@ -1,0 +1,178 @@
+//! A line of the log.
+
+use std::fmt::{self, Write};
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+
+/// What happened, and its circumstances in the order in which they were said.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    level: Level,
+    target: String,
+    message: String,
+    fields: Vec<(&'static str, Value)>,
+}
+
+impl Line {
+    pub(super) fn new(level: Level, target: &str, message: &str) -> Self {
+        Line { level, target: target.into(), message: message.into(), fields: Vec::new() }
+    }
+
+    pub(super) fn of(event: &Event<'_>) -> Self {
+        let about = event.metadata();
+        let mut line = Line::new(*about.level(), about.target(), "");
+        event.record(&mut line);
+        line
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(super) fn add(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.fields.push((name, value.into()));
+    }
+
+    /// `TIME LEVEL message key=value`, and the line's end.
+    pub(super) fn text(&self, has_time: bool) -> String {
+        let mut text = String::new();
+        if has_time {
+            text = time() + " ";
+        }
+        let level = self.level.as_str();
+        // Writing to a String does not fail.
+        let _ = write!(text, "{level:>5} ");
+        escape(&self.message, &mut text);
+        for (name, value) in &self.fields {
+            let _ = write!(text, " {name}=");
+            match value {
+                Value::String(value) if is_plain(value) => text += value,
+                Value::String(value) => {
+                    text.push('"');
+                    let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
+                    escape(&quoted, &mut text);
+                    text.push('"');
+                }
+                value => _ = write!(text, "{value}"),
+            }
+        }
+        text.push('\n');
+        text
+    }
+
+    /// A JSON object, and the line's end. Circumstances stand beside time, level, target and
+    /// message, which come first where one has the same name.
+    pub(super) fn json(&self) -> String {
+        let mut object: Map<String, Value> =
+            self.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        object.insert("time".into(), time().into());
+        object.insert("level".into(), self.level.as_str().to_lowercase().into());
+        object.insert("target".into(), self.target.clone().into());
+        object.insert("message".into(), self.message.clone().into());
+        Value::Object(object).to_string() + "\n"
+    }
+
+    fn put(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(message)) => self.message = message,
+            (name, value) => self.fields.push((name, value)),
+        }
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+}
+
+/// Now, as in RFC 3339.
+fn time() -> String {
+    let mut text = String::new();
+    // As above.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
+}
+
+/// Whether a value needs no quotes.
+fn is_plain(value: &str) -> bool {
+    let is_odd = |c: char| c.is_whitespace() || breaks(c) || matches!(c, '"' | '=' | '\\');
+    !value.is_empty() && !value.contains(is_odd)
+}
+
+/// Whether a character does something to a terminal, or ends a line.
+fn breaks(c: char) -> bool {
+    // Beside control characters those that end lines or turn the direction of writing.
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escape(from: &str, to: &mut String) {
+    for c in from.chars() {
+        if breaks(c) {
+            to.extend(c.escape_default());
+        } else {
+            to.push(c);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hostile() -> Line {
+        let mut line = Line::new(Level::WARN, "namely_daemon::x", "a\nb\u{1b}[2J\u{202e}é");
+        line.add("plain", "/a/%0A");
+        line.add("odd", "x\r\n\"y\" \\z=1\u{7f}");
+        line.add("empty", "");
+        line.add("number", 7);
+        line.add("level", "mine");
+        line
+    }
+
+    #[test]
+    fn a_line_of_text_stays_one_line_whatever_is_in_it() {
+        let text = hostile().text(false);
+        let expected = " WARN a\\nb\\u{1b}[2J\\u{202e}é plain=/a/%0A odd=\"x\\r\\n\\\"y\\\" \\\\z=1\\u{7f}\" empty=\"\" \
+                        number=7 level=mine\n";
+        assert_eq!(text, expected);
+        let timed = hostile().text(true);
+        assert!(
+            timed.ends_with(expected) && timed.as_bytes()[10] == b'T' && timed.contains("Z  WARN"),
+            "{timed}"
+        );
+    }
+
+    #[test]
+    fn a_line_of_json_is_one_object_whose_own_keys_nobody_takes() {
+        let text = hostile().json();
+        assert!(text.ends_with("}\n") && text.matches('\n').count() == 1, "{text}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["message"], "a\nb\u{1b}[2J\u{202e}é");
+        assert_eq!((&value["level"], &value["number"]), (&"warn".into(), &7.into()));
+        assert_eq!(
+            (&value["odd"], &value["target"]),
+            (&"x\r\n\"y\" \\z=1\u{7f}".into(), &"namely_daemon::x".into())
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! Logs: to standard error, one line an event, as text or as JSON, with a level that can change
+//! while the router runs. Nothing is logged per packet above `trace`.
+//!
+//! What comes from a network or from users cannot break a line: control characters are escaped. Nor
+//! can it fill a disk: of one cause only so many lines are written in a while, and how many were
+//! left out is said.
+
+mod limit;
+mod line;
+
+use std::io::Write;
+use std::sync::OnceLock;
+
+use namely_host::clock;
+use serde::Deserialize;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
+
+use self::limit::{Causes, LeftOut};
+use self::line::Line;
+
+/// How a line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Time, level, what happened, and `key=value` for each circumstance
+    #[default]
+    Text,
+    /// A JSON object
+    Json,
+}
+
+static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
+
+/// Logs what `level` lets through from now on. A process that has set up its own logs keeps them;
+/// the format is that of the first call.
+pub(crate) fn set(level: &str, format: LogFormat) {
+    let Ok(filter) = level.parse::<EnvFilter>() else { return };
+    if let Some(handle) = FILTER.get() {
+        // The only failure is that the subscriber is gone, which ends all logs anyway.
+        handle.reload(filter).ok();
+        return;
+    }
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = Lines { format, has_time: !under_service_manager(), causes: Causes::default() };
+    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+        FILTER.set(handle).ok();
+    }
+}
+
+/// A service manager adds the time itself.
+fn under_service_manager() -> bool {
+    std::env::var_os("JOURNAL_STREAM").is_some()
+}
+
+/// Writes events to standard error.
+struct Lines {
+    format: LogFormat,
+    has_time: bool,
+    causes: Causes,
+}
+
+impl Lines {
+    fn write(&self, line: &Line) {
+        let text = match self.format {
+            LogFormat::Text => line.text(self.has_time),
+            LogFormat::Json => line.json(),
+        };
+        // By one call, so that the lines of two threads stay apart. Nobody is left to tell of a
+        // failure.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line::of(event);
+        let now_ns = clock::monotonic_ns();
+        let own = event.metadata();
+        let admitted = self.causes.admit(own, now_ns, || line.message().to_owned());
+        for LeftOut { cause, message, count } in self.causes.over(now_ns) {
+            let mut told = Line::new(*cause.level(), cause.target(), "lines of one cause were left out");
+            told.add("cause", message);
+            told.add("left_out", count);
+            self.write(&told);
+        }
+        let Some(left_out) = admitted else { return };
+        if left_out > 0 {
+            line.add("left_out", left_out);
+        }
+        self.write(&line);
+    }
+}

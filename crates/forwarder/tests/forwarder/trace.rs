@@ -1,0 +1,114 @@
+//! A home that traces is told of every packet what was decided, and sends the same as one that does
+//! not.
+
+use namely_forwarder::{DropReason, FaceId, Outgoing, Output, Received, Step};
+use namely_wire::mgmt::strategy_name;
+use namely_wire::{LpHeaders, NackReason};
+
+use crate::bench::*;
+
+/// Sends as the usual output, and remembers what it was told.
+#[derive(Default)]
+struct Tracer {
+    sent: Sent,
+    steps: Vec<Step>,
+    ended: Vec<(usize, usize)>,
+}
+
+impl Output<Packet> for Tracer {
+    const TRACES: bool = true;
+
+    fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
+        self.sent.push((face, packet));
+    }
+
+    fn decided(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    fn ended(&mut self, _: &Packet, waiting: usize, asked: usize) {
+        self.ended.push((waiting, asked));
+    }
+}
+
+/// Two forwarders that get the same packets, of which one is traced.
+struct Twins {
+    traced: Bench,
+    plain: Bench,
+}
+
+impl Twins {
+    fn receive(&self, face: FaceId, packet: impl Into<Packet>, headers: LpHeaders) -> Vec<Step> {
+        let mut tracer = Tracer::default();
+        let packet = packet.into();
+        let received = Received { packet: packet.clone(), headers };
+        self.traced.fw.receive(face, received, self.traced.now_ns, &mut tracer);
+        assert_eq!(tracer.sent, self.plain.receive_with(face, packet, headers), "traced or not");
+        tracer.steps
+    }
+
+    fn both<T: PartialEq + std::fmt::Debug>(&self, on: impl Fn(&Bench) -> T) -> T {
+        let made = on(&self.traced);
+        assert_eq!(made, on(&self.plain));
+        made
+    }
+}
+
+#[test]
+fn each_thing_that_is_decided_of_a_packet_is_told_and_tracing_changes_none() {
+    let twins = Twins { traced: Bench::new(), plain: Bench::new() };
+    let [asks, other, up] = [(); 3].map(|()| twins.both(Bench::remote));
+    twins.both(|bench| bench.route("/a", up, 0));
+    let bare = LpHeaders::default;
+    let best_route = Step::Strategy("best-route");
+
+    let first = interest("/a/b").build();
+    let steps = twins.receive(asks, first.clone(), bare());
+    assert_eq!(steps, [Step::CacheMiss, Step::Route(1), best_route]);
+    let steps = twins.receive(other, interest("/a/b").build(), bare());
+    assert_eq!(steps, [Step::CacheMiss, Step::Route(1), Step::Aggregated(1), best_route, Step::Suppressed]);
+    let steps = twins.receive(asks, interest("/a/b").build(), bare());
+    assert_eq!(steps[2], Step::Aggregated(1), "two wait");
+    let steps = twins.receive(other, first, bare());
+    assert_eq!(steps, [Step::CacheMiss, Step::Route(1), Step::Drops(DropReason::Loop)]);
+    let steps = twins.receive(up, data_with("/a/b", 60_000, b"x"), bare());
+    assert_eq!(steps, [Step::Satisfies(1)]);
+    assert_eq!(twins.receive(asks, interest("/a/b").build(), bare()), [Step::CacheHit]);
+    let unasked = twins.receive(up, data("/a/c"), bare());
+    assert_eq!(unasked, [Step::Drops(DropReason::Unsolicited)]);
+    let steps = twins.receive(asks, interest("/b").build(), bare());
+    assert_eq!(steps, [Step::CacheMiss, best_route, Step::Drops(DropReason::NoRoute)]);
+    let steps = twins.receive(asks, interest("/a/d").hop_limit(0).build(), bare());
+    assert_eq!(steps, [Step::Drops(DropReason::HopLimit)]);
+
+    let again = interest("/a/e").build();
+    twins.receive(asks, again.clone(), bare());
+    let steps = twins.receive(asks, interest("/a/e").build(), bare());
+    assert!(steps.contains(&Step::Retransmission), "{steps:?}");
+    let nacked = |reason| LpHeaders { nack: Some(reason), ..LpHeaders::default() };
+    let wanted = interest("/a/f").build();
+    twins.receive(asks, wanted.clone(), bare());
+    assert_eq!(twins.receive(up, wanted, nacked(NackReason::NoRoute)), [Step::NackGoesOn]);
+    let unmatched = twins.receive(up, interest("/a/g").build(), nacked(NackReason::NoRoute));
+    assert_eq!(unmatched, [Step::Drops(DropReason::NackUnmatched)]);
+    assert_eq!(
+        twins.receive(FaceId(9_999), interest("/a").build(), bare()),
+        [Step::Drops(DropReason::UnknownFace)]
+    );
+}
+
+#[test]
+fn the_end_of_a_pending_interest_is_told_with_who_waited_and_who_was_asked() {
+    let mut bench = Bench::new();
+    let [asks, other, one, two] = [(); 4].map(|()| bench.remote());
+    bench.route("/a", one, 0);
+    bench.route("/a", two, 0);
+    bench.strategy("/a", &strategy_name("multicast").unwrap().to_string());
+    for face in [asks, other] {
+        bench.receive(face, interest("/a/b").lifetime_ms(100).build());
+    }
+    bench.advance_ms(1_000);
+    let mut tracer = Tracer::default();
+    bench.fw.expire(bench.now_ns, &mut tracer);
+    assert_eq!((tracer.ended, tracer.steps), (vec![(2, 2)], vec![]));
+}
