@@ -27,6 +27,7 @@ mod shared;
 mod status;
 mod tap;
 mod times;
+#[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;
 mod worker;
 
@@ -46,6 +47,7 @@ pub(crate) use packet::{give_back_spares, share_spares};
 pub(crate) use relay::Relay;
 pub(crate) use tap::{Overheard, Tap, TapLink};
 pub(crate) use times::{AllTimes, PathTimes};
+#[cfg(feature = "vip")]
 pub(crate) use vip::{VipEvent, VipInbox};
 
 /// The forwarding core in this home.
