@@ -8,6 +8,7 @@ use crate::istack::Istack;
 use crate::linear_video::LinearVideo;
 use crate::nb_cache::{NbCache, router::HostedRouter};
 use crate::ndise::Ndise;
+use crate::ndise_routers::NdiseRouters;
 use crate::ndp::Ndp;
 use crate::plot::Plot;
 use crate::policies::Policies;
@@ -47,6 +48,9 @@ pub enum Command {
     /// The networks of N-DISE in virtual time: VIP beside other ways of caching and forwarding
     #[command(after_help = NDISE_HELP)]
     Ndise(Ndise),
+    /// The networks of N-DISE with real routers in namespaces, scaled in time and size
+    #[command(after_help = NDISE_ROUTERS_HELP)]
+    NdiseRouters(NdiseRouters),
     /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
     #[command(subcommand, after_help = NDP_HELP)]
     Ndp(Ndp),
@@ -93,6 +97,12 @@ const NDISE_HELP: &str = "Needs nothing of the system: the network is simulated.
 Examples:
   namely-experiments ndise --experiment service --seeds 1 --minutes 5
   namely-experiments ndise --plot ndise.svg";
+
+const NDISE_ROUTERS_HELP: &str = "Builds testbeds as `namely testbed run` does and needs what that needs.
+
+Examples:
+  namely-experiments ndise-routers --experiment service --runs 1 --seconds 60
+  namely-experiments ndise-routers --experiment narrow --arm vip --arm 'best-route, arc' --json";
 
 const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.
 

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_bench::plain;
 use namely_experiments::cli::{Cli, Command};
-use namely_experiments::{emulated, istack, linear_video, nb_cache, ndise, ndp, plot, policies, topology};
+use namely_experiments::{
+    emulated, istack, linear_video, nb_cache, ndise, ndise_routers, ndp, plot, policies, topology,
+};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -15,6 +17,7 @@ fn main() -> ExitCode {
         Command::LinearVideo(options) => linear_video::run(&options),
         Command::Topology(options) => topology::run(&options),
         Command::Ndise(options) => ndise::run(&options),
+        Command::NdiseRouters(options) => ndise_routers::run(&options),
         Command::Ndp(what) => ndp::run(&what),
         Command::NbCache(options) => nb_cache::run(&options),
         Command::NbCacheRouter(options) => nb_cache::router::run(&options),

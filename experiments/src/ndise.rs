@@ -35,7 +35,7 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    fn place(self) -> Place {
+    pub(crate) fn place(self) -> Place {
         match self {
             Experiment::Service => Place::Service,
             Experiment::Narrow => Place::Narrow,

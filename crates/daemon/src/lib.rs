@@ -18,6 +18,7 @@ mod privileges;
 mod router;
 mod run;
 mod service;
+#[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;
 
 pub use args::{CommandLine, DaemonArgs, command};

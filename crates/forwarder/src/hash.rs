@@ -53,6 +53,7 @@ impl NameHasher {
     }
 
     /// A hash for the id of an object, under which nobody else finds it.
+    #[cfg(feature = "vip")]
     pub(crate) fn of_object(&self, id: u64) -> u64 {
         mix(self.secret() ^ id)
     }

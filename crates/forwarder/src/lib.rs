@@ -84,6 +84,7 @@ mod forwarder;
 mod hash;
 mod inline_vec;
 mod interest_key;
+#[cfg_attr(not(feature = "vip"), path = "objects/absent.rs")]
 mod objects;
 mod ordered;
 mod packet;
@@ -110,16 +111,16 @@ pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX, TierMarking};
 pub use control::{PitStatus, TableSizes, WALK_PLACES};
-pub use counters::{DropReason, ForwarderCounters, PacketCounts};
-pub use cs::{
-    CsChange, CsPolicy, CsStatus, ObjectCounts, ObjectHeld, ObjectPlace, ObjectPlan, PolicyModel,
-    UnknownPolicy,
-};
+pub use counters::{DropReason, ForwarderCounters, ObjectCounts, PacketCounts};
+pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
+#[cfg(feature = "vip")]
+pub use cs::{ObjectHeld, ObjectPlace, ObjectPlan};
 pub use discovery_faces::DISCOVERY_FACES_MAX;
 pub use explain::{CachedData, EXPLAINED_PENDING_MAX, ExplainedHop, Explanation, PendingInterest, SentTo};
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
+#[cfg(feature = "vip")]
 pub use objects::{OBJECT_NEIGHBOURS_MAX, ObjectName, ObjectsError};
 pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
 pub use pipeline::Expiry;

@@ -15,7 +15,8 @@ use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use once_cell::race::OnceBox;
 
 use crate::config::ConfigError;
-use crate::cs::{NewObjects, ObjectCounts, ObjectHeld, ObjectPlan};
+use crate::counters::ObjectCounts;
+use crate::cs::{NewObjects, ObjectHeld, ObjectPlan};
 use crate::faces::{FaceId, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::{NameHasher, NameHashes};

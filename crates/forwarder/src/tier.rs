@@ -107,13 +107,14 @@ pub struct Leaving<B> {
     pub fresh_until_ns: u64,
     /// It answered an Interest while it was in memory.
     pub was_asked_for: bool,
-    /// It is of an object that is to be kept in the tier ([`crate::ObjectPlace::Tier`]): whatever
+    /// It is of an object that is to be kept in the tier (`ObjectPlace::Tier`): whatever
     /// else is written, this is.
     pub is_planned: bool,
 }
 
 impl<B> Leaving<B> {
     /// One of an object that is to be kept in the tier.
+    #[cfg(feature = "vip")]
     pub(crate) fn planned(packet: B, fresh_until_ns: u64) -> Self {
         Leaving { packet, fresh_until_ns, was_asked_for: true, is_planned: true }
     }

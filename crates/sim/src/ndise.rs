@@ -42,9 +42,9 @@ const HALF_LIFE_MS: u64 = 46_209_812;
 /// Octets of a packet that has the content with all headers, on a link.
 const ON_LINK_OCTETS: u64 = 6_470;
 
-/// A link: its ends, its round trip, and what it carries.
+/// A link: its ends, its round trip, ms, and what it carries, Mbit/s.
 #[derive(Clone, Copy, Debug)]
-struct Wire(usize, usize, u64, u64);
+pub struct Wire(pub usize, pub usize, pub u64, pub u64);
 
 /// One of the paper's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ impl Place {
         }
     }
 
-    /// Round trips are not in the paper's text: these give its delays without caches.
-    fn wires(self) -> Vec<Wire> {
+    /// Its links. Round trips are not in the paper's text: these give its delays without caches.
+    pub fn wires(self) -> Vec<Wire> {
         let to_server = if self == Place::Narrow { 2 } else { 16 };
         match self {
             Place::Service | Place::Narrow => {
@@ -83,12 +83,13 @@ impl Place {
         }
     }
 
-    fn server(self) -> usize {
+    /// The node that everything comes from.
+    pub fn server(self) -> usize {
         if self == Place::Multipath { 3 } else { 0 }
     }
 
     /// Forwarders with caches: the first one that consumers come to first.
-    fn caches(self) -> [usize; 2] {
+    pub fn caches(self) -> [usize; 2] {
         if self == Place::Multipath { [1, 2] } else { [2, 1] }
     }
 
@@ -98,7 +99,7 @@ impl Place {
     }
 
     /// Slot, ms, and amplification.
-    fn slot(self) -> (u32, u8) {
+    pub fn slot(self) -> (u32, u8) {
         if self == Place::Multipath { (60_000, 2) } else { (3_000, 1) }
     }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router, StrategyError};
 use namely_security::sha256;
-use namely_vip::limits::OBJECTS_MAX;
 use namely_wire::{FaceUri, Name};
 
 use super::Config;
+use super::vip::objects_max;
 
 /// The strategy of `/` where a network device is listened on.
 const SELF_LEARNING: &str = "/self-learning";
@@ -117,7 +117,7 @@ impl Config {
             dead_nonce_lifetime_ns: tables.dead_nonce_lifetime_ms.saturating_mul(1_000_000),
             regions: self.network.regions.clone(),
             nack_no_route: tables.nack_no_route,
-            objects_max: self.vip.as_ref().map_or(OBJECTS_MAX, |vip| vip.blocks_max()),
+            objects_max: objects_max(self.vip.as_ref()),
             ..namely_forwarder::Config::new(sha256)
         }
     }

@@ -21,6 +21,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 pub(crate) mod values;
+#[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;
 
 use std::collections::BTreeMap;
@@ -47,7 +48,9 @@ pub use process::Process;
 pub use readvertise::Readvertise;
 pub use tables::Tables;
 pub use values::{parse_name, parse_octets};
-pub use vip::{Register, Trust, Unregistered, Vip, VipNeighbour};
+pub use vip::Vip;
+#[cfg(feature = "vip")]
+pub use vip::{Register, Trust, Unregistered, VipNeighbour};
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine
 /// only.

@@ -137,6 +137,11 @@ pub struct VipNeighbour {
     pub octets_per_s_out: Option<u64>,
 }
 
+/// Registered objects that a router with this plane may have.
+pub(super) fn objects_max(vip: Option<&Vip>) -> usize {
+    vip.map_or(OBJECTS_MAX, Vip::blocks_max)
+}
+
 impl Vip {
     /// How the plane is computed.
     pub(crate) fn plane(&self) -> PlaneConfig {

@@ -11,7 +11,9 @@ use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
 use namely_io::{DropCounters, EventLoop, OpenError, PortStatus, Workers};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_nnet::Socket;
-use namely_wire::mgmt::{Counter, FacePersistency, FaceStatus};
+#[cfg(feature = "vip")]
+use namely_wire::mgmt::FacePersistency;
+use namely_wire::mgmt::{Counter, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders, Name};
 use parking_lot::Mutex;
 
@@ -23,6 +25,7 @@ use super::relay::Relay;
 use super::shared::DataPlaneShared;
 use super::tap::Tap;
 use super::trace::Trace;
+#[cfg(feature = "vip")]
 use super::vip::VipInbox;
 use super::worker::Worker;
 use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
@@ -209,6 +212,7 @@ impl DataPlane {
     ///
     /// # Errors
     /// There are as many faces as may be, or the plane has one.
+    #[cfg(feature = "vip")]
     pub(crate) fn make_vip_face(&self) -> Result<Arc<VipInbox>, FaceError> {
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
         let face = self.shared.core.face_register_for(spec, HolderId::ROUTER)?;
@@ -219,6 +223,7 @@ impl DataPlane {
 
     /// The face that leads to a far end, by a device if there are several. One that was asked for
     /// comes before one that a worker made because the peer had spoken just then.
+    #[cfg(feature = "vip")]
     pub(crate) fn face_to(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceId> {
         let known = self.shared.by_remote(remote, local)?;
         let is_asked_for = |status: &PortStatus| {

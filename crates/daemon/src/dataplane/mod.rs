@@ -29,6 +29,7 @@ mod status;
 mod tap;
 mod times;
 mod trace;
+#[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;
 mod worker;
 
@@ -50,6 +51,7 @@ pub(crate) use tap::{Overheard, Tap, TapLink};
 pub(crate) use times::{AllTimes, PathTimes};
 pub(crate) use trace::Trace;
 pub use trace::{TRACE_NAME_OCTETS_MAX, TRACE_RING_ENTRIES, TRACE_SENT_MAX, TRACE_STEPS_MAX};
+#[cfg(feature = "vip")]
 pub(crate) use vip::{VipEvent, VipInbox};
 
 /// The forwarding core in this home.

@@ -5,19 +5,18 @@
 //! each worker may hold one Data beyond the limits for a moment.
 
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use alloc::boxed::Box;
 #[cfg(test)]
 use alloc::vec::Vec;
 
 use super::CsPolicy;
+#[cfg(feature = "vip")]
+use super::by_plan::Ledger;
 use super::index::{Handle, with_leaving};
-use super::objects::{Judged, Kept, Left, Room};
 #[cfg(test)]
 use super::policy::List;
 use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
 use super::read_ahead::Ids;
 use crate::config::ConfigError;
-use crate::objects::Found;
 use crate::pool::Apart;
 use crate::slab::Id;
 
@@ -37,7 +36,7 @@ pub(super) struct Need {
 }
 
 impl Need {
-    fn record(&self, handle: Handle) -> Record {
+    pub(super) fn record(&self, handle: Handle) -> Record {
         let mut record = Record::new(self.hash);
         (record.generation, record.octets, record.components) =
             (handle.generation, self.octets, self.entries);
@@ -63,11 +62,10 @@ pub(super) struct Accounting {
     former: Option<Former>,
     /// The policy that is to follow when there is no former one any more.
     wanted: CsPolicy,
-    records: Records,
-    /// Registered objects, if there ever were any.
-    pub(super) kept: Option<Box<Kept>>,
-    /// Their budget.
-    pub(super) object_room: Room,
+    pub(super) records: Records,
+    /// Registered objects.
+    #[cfg(feature = "vip")]
+    pub(super) objects: Ledger,
     pub(super) packets: usize,
     pub(super) entries: usize,
     pub(super) octets: u64,
@@ -93,8 +91,8 @@ impl Accounting {
             former: None,
             wanted: kind,
             records: Records::default(),
-            kept: None,
-            object_room: Room::default(),
+            #[cfg(feature = "vip")]
+            objects: Ledger::default(),
             packets: 0,
             entries: 0,
             octets: 0,
@@ -188,46 +186,11 @@ impl Accounting {
         (Admitted::Yes, left)
     }
 
-    /// Enters a Data of a registered object, after at most one other has left for it.
-    pub(super) fn enter_of_object(
-        &mut self,
-        handle: Handle,
-        need: Need,
-        found: Found,
-    ) -> (Admitted, Option<Left>) {
-        match &mut self.kept {
-            Some(kept) => kept.enter(handle, need.record(handle), found, &mut self.records),
-            None => (Admitted::Never, None),
-        }
-    }
-
-    /// What is to be done with a Data of a registered object of so many octets.
-    pub(super) fn judge(&mut self, found: Found, octets: u64) -> Judged {
-        self.kept.as_mut().map_or(Judged::Refuse, |kept| kept.judge(found, octets))
-    }
-
-    /// Counts a Data of a registered object for which there was no room after all.
-    pub(super) fn refuse_of_object(&mut self) {
-        self.kept.iter_mut().for_each(|kept| kept.counts.refused += 1);
-    }
-
-    pub(super) fn has_leaving(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.has_leaving())
-    }
-
-    /// Takes Data of objects that leave off their lists, as many as there is room for in `left`;
-    /// returns how many.
-    pub(super) fn take_leaving(&mut self, left: &mut [Left]) -> usize {
-        let Some(kept) = &mut self.kept else { return 0 };
-        let taken = left.iter_mut().map_while(|left| kept.take(&mut self.records).map(|one| *left = one));
-        taken.count()
-    }
-
     /// A Data was used, if it is still there.
     pub(super) fn hit(&mut self, handle: Handle) {
         let listed = self.records.listed(handle.id);
         let Some(record) = listed.filter(|record| record.generation == handle.generation) else { return };
-        if Kept::has(record) {
+        if Accounting::is_of_object(record) {
             return;
         }
         let turn = record.turn;
@@ -250,9 +213,8 @@ impl Accounting {
     pub(super) fn detach(&mut self, handle: Handle) -> Option<Id> {
         let record =
             self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
-        if Kept::has(record) {
-            self.kept.as_mut()?.remove(handle.id, &mut self.records);
-            return Some(handle.id);
+        if Accounting::is_of_object(record) {
+            return self.detach_of_object(handle);
         }
         let turn = record.turn;
         let (policy, records) = self.owner(turn);
@@ -264,7 +226,7 @@ impl Accounting {
     pub(super) fn any(&self) -> Option<Handle> {
         let former = self.former.as_ref().and_then(|former| first_of(&former.policy, &self.records));
         let first = former.or_else(|| first_of(&self.policy, &self.records));
-        let first = first.or_else(|| self.kept.as_ref()?.any());
+        let first = first.or_else(|| self.any_of_objects());
         first.map(|id| Handle { id, generation: self.records.record(id).generation })
     }
 
@@ -353,7 +315,7 @@ impl Accounting {
         self.policy.lists(&mut |list| add(list, self.turn));
         assert_eq!(totals, (self.packets, self.entries, self.octets));
         assert!(self.policy.ghosts() <= 2 * self.packets.max(8), "ghosts are bounded");
-        self.packets + self.kept.as_ref().map_or(0, |kept| kept.check(&self.records))
+        self.packets + self.check_objects()
     }
 }
 

@@ -1,29 +1,53 @@
 //! What the content store does with Data of registered objects (`VI-17` to `VI-19`): the ledger of
 //! [`super::objects`] decides, the index is that of all Data.
 
-use crate::sync::plain::Ordering::Relaxed;
+use crate::sync::plain::{AtomicBool, Ordering::Relaxed};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
 
-use super::accounting::{Admitted, Need};
+use super::accounting::{Accounting, Admitted, Need};
 use super::index::{Handle, Inserted};
-use super::objects::{AT_ONCE, Judged, Kept, Left, Room};
-use super::{Arriving, Cached, Cs, EVICTED_PER_DATA_MAX, ObjectCounts, ObjectHeld, ObjectPlan};
+use super::objects::{AT_ONCE, Judged, Kept, Left, Room, TURN};
+use super::policy::Record;
+use super::{Arriving, Cached, Cs, EVICTED_PER_DATA_MAX, ObjectHeld, ObjectPlan};
 use crate::config::ConfigError;
+use crate::counters::{Counter, ObjectCounts};
 use crate::objects::Found;
 use crate::packet::{Output, PacketBuf};
 use crate::pool::boxed;
 use crate::reserve::Reserve;
+use crate::slab::Id;
 use crate::tier::Leaving;
+
+/// What is to be done with registered objects, as whoever has a packet reads it.
+#[derive(Default)]
+pub(super) struct ByPlan {
+    /// They have a budget, and some of their Data are to leave.
+    has_room: AtomicBool,
+    has_leaving: AtomicBool,
+    /// Data of no object are refused, and how many were.
+    refuses_unregistered: AtomicBool,
+    unregistered: Counter,
+}
+
+/// What is behind the policy's lock.
+#[derive(Default)]
+pub(super) struct Ledger {
+    /// The objects, if there ever were any.
+    kept: Option<Box<Kept>>,
+    /// Their budget.
+    room: Room,
+}
 
 /// A catalogue of objects that is to be exchanged, with the memory that this takes.
 pub(crate) struct NewObjects {
     /// Ids by the objects' numbers.
-    pub(crate) ids: alloc::boxed::Box<[Option<u64>]>,
+    pub(crate) ids: Box<[Option<u64>]>,
     sorted: Vec<u64>,
     known: Vec<(u64, u32)>,
-    kept: Option<alloc::boxed::Box<Kept>>,
+    kept: Option<Box<Kept>>,
 }
 
 impl NewObjects {
@@ -47,7 +71,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         reserve: &Reserve,
         out: &mut O,
     ) {
-        if !self.has_object_room.load(Relaxed) {
+        if !self.by_plan.has_room.load(Relaxed) {
             return self.insert_apart(arriving, reserve, out);
         }
         let (octets, components) = (arriving.octets(), arriving.key.hashes.len());
@@ -93,7 +117,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         for _ in 0..EVICTED_PER_DATA_MAX {
             let mut accounting = self.accounting.0.lock();
             let (entered, left) = accounting.enter_of_object(handle, need, found);
-            self.has_leaving.store(accounting.has_leaving(), Relaxed);
+            self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
             drop(accounting);
             if let Some(left) = left {
                 self.let_go(left, reserve, out);
@@ -123,12 +147,12 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.tier.wrote(out.tier_write(leaving));
     }
 
-    /// Takes out up to `budget` Data of objects that leave, a few of them under one hold of the
+    /// Takes out up to `budget` Data of objects that leave, [`TURN`] at most, a few of them under one hold of the
     /// lock; returns true if more are.
     #[inline]
     pub(crate) fn evict_objects<O: Output<B>>(&self, budget: usize, out: &mut O) -> bool {
-        self.has_leaving.load(Relaxed)
-            && self.evict_leaving(budget, |left, reserve| {
+        self.by_plan.has_leaving.load(Relaxed)
+            && self.evict_leaving(budget.min(TURN), |left, reserve| {
                 self.let_go(left, reserve, out);
             })
     }
@@ -143,7 +167,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let mut accounting = self.accounting.0.lock();
             let taken = accounting.take_leaving(&mut left[..most]);
             let is_more = accounting.has_leaving();
-            self.has_leaving.store(is_more, Relaxed);
+            self.by_plan.has_leaving.store(is_more, Relaxed);
             drop(accounting);
             left[..taken].iter().for_each(|left| each(*left, &reserve));
             budget -= taken;
@@ -160,18 +184,18 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         sorted.extend(ids.iter().flatten());
         sorted.sort_unstable();
         let mut accounting = self.accounting.0.lock();
-        let room = accounting.object_room;
-        if accounting.kept.is_none() {
-            accounting.kept = kept;
+        let room = accounting.objects.room;
+        if accounting.objects.kept.is_none() {
+            accounting.objects.kept = kept;
         }
-        if let Some(kept) = &mut accounting.kept {
+        if let Some(kept) = &mut accounting.objects.kept {
             kept.limit(room);
             kept.announce(&sorted);
         }
-        self.has_leaving.store(accounting.has_leaving(), Relaxed);
+        self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
         drop(accounting);
-        while self.evict_leaving(super::OBJECT_TURN, |left, reserve| drop(self.take_out(left.id, reserve))) {}
-        if let Some(kept) = &mut self.accounting.0.lock().kept {
+        while self.evict_leaving(TURN, |left, reserve| drop(self.take_out(left.id, reserve))) {}
+        if let Some(kept) = &mut self.accounting.0.lock().objects.kept {
             kept.exchange(&ids, &sorted, &mut known);
         }
     }
@@ -179,43 +203,110 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Changes the budget of objects; what is beyond it leaves in turns.
     pub(crate) fn limit_objects(&self, packets: usize, octets: u64) {
         let mut accounting = self.accounting.0.lock();
-        accounting.object_room = Room { packets, octets };
-        let room = accounting.object_room;
-        if let Some(kept) = &mut accounting.kept {
+        accounting.objects.room = Room { packets, octets };
+        let room = accounting.objects.room;
+        if let Some(kept) = &mut accounting.objects.kept {
             kept.limit(room);
         }
-        self.has_object_room.store(packets > 0 && octets > 0, Relaxed);
-        self.has_leaving.store(accounting.has_leaving(), Relaxed);
+        self.by_plan.has_room.store(packets > 0 && octets > 0, Relaxed);
+        self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
     }
 
     /// Says whether Data of no object are refused.
     pub(crate) fn refuse_unregistered(&self, is_refused: bool) {
-        self.refuses_unregistered.store(is_refused, Relaxed);
+        self.by_plan.refuses_unregistered.store(is_refused, Relaxed);
     }
 
     /// Whether Data of no object are refused: then it is counted.
     pub(crate) fn refuses_unregistered(&self) -> bool {
-        let is_refused = self.refuses_unregistered.load(Relaxed);
+        let is_refused = self.by_plan.refuses_unregistered.load(Relaxed);
         if is_refused {
-            self.unregistered.add(1);
+            self.by_plan.unregistered.add(1);
         }
         is_refused
     }
 
     pub(crate) fn plan_object(&self, object: u32, plan: ObjectPlan) {
-        if let Some(kept) = &mut self.accounting.0.lock().kept {
+        if let Some(kept) = &mut self.accounting.0.lock().objects.kept {
             kept.plan(object, plan);
         }
     }
 
     pub(crate) fn held_object(&self, object: u32) -> ObjectHeld {
-        self.accounting.0.lock().kept.as_ref().map_or_else(ObjectHeld::default, |kept| kept.held(object))
+        self.accounting
+            .0
+            .lock()
+            .objects
+            .kept
+            .as_ref()
+            .map_or_else(ObjectHeld::default, |kept| kept.held(object))
     }
 
     pub(crate) fn object_counts(&self) -> ObjectCounts {
         let accounting = self.accounting.0.lock();
-        let counts = accounting.kept.as_ref().map_or_else(ObjectCounts::default, |kept| kept.counts);
-        ObjectCounts { unregistered: self.unregistered.value(), ..counts }
+        let counts = accounting.objects.kept.as_ref().map_or_else(ObjectCounts::default, |kept| kept.counts);
+        ObjectCounts { unregistered: self.by_plan.unregistered.value(), ..counts }
+    }
+}
+
+/// Registered objects in the ledger.
+impl Accounting {
+    /// Returns true if the record is of a Data of an object.
+    #[inline]
+    pub(super) fn is_of_object(record: &Record) -> bool {
+        Kept::has(record)
+    }
+
+    /// Enters a Data of a registered object, after at most one other has left for it.
+    pub(super) fn enter_of_object(
+        &mut self,
+        handle: Handle,
+        need: Need,
+        found: Found,
+    ) -> (Admitted, Option<Left>) {
+        match &mut self.objects.kept {
+            Some(kept) => kept.enter(handle, need.record(handle), found, &mut self.records),
+            None => (Admitted::Never, None),
+        }
+    }
+
+    /// What is to be done with a Data of a registered object of so many octets.
+    pub(super) fn judge(&mut self, found: Found, octets: u64) -> Judged {
+        self.objects.kept.as_mut().map_or(Judged::Refuse, |kept| kept.judge(found, octets))
+    }
+
+    /// Counts a Data of a registered object for which there was no room after all.
+    pub(super) fn refuse_of_object(&mut self) {
+        self.objects.kept.iter_mut().for_each(|kept| kept.counts.refused += 1);
+    }
+
+    pub(super) fn has_leaving(&self) -> bool {
+        self.objects.kept.as_ref().is_some_and(|kept| kept.has_leaving())
+    }
+
+    /// Takes Data of objects that leave off their lists, as many as there is room for in `left`;
+    /// returns how many.
+    pub(super) fn take_leaving(&mut self, left: &mut [Left]) -> usize {
+        let Some(kept) = &mut self.objects.kept else { return 0 };
+        let taken = left.iter_mut().map_while(|left| kept.take(&mut self.records).map(|one| *left = one));
+        taken.count()
+    }
+
+    /// Takes a Data of a registered object off its list.
+    pub(super) fn detach_of_object(&mut self, handle: Handle) -> Option<Id> {
+        self.objects.kept.as_mut()?.remove(handle.id, &mut self.records);
+        Some(handle.id)
+    }
+
+    /// Any Data of objects.
+    pub(super) fn any_of_objects(&self) -> Option<Id> {
+        self.objects.kept.as_ref()?.any()
+    }
+
+    /// Checks the ledger of objects against their lists.
+    #[cfg(test)]
+    pub(super) fn check_objects(&self) -> usize {
+        self.objects.kept.as_ref().map_or(0, |kept| kept.check(&self.records))
     }
 }
 

@@ -11,8 +11,10 @@
 
 mod accounting;
 mod buckets;
+#[cfg_attr(not(feature = "vip"), path = "by_plan/absent.rs")]
 mod by_plan;
 mod index;
+#[cfg(feature = "vip")]
 mod objects;
 mod policy;
 mod pool;
@@ -40,10 +42,13 @@ use crate::reserve::Reserve;
 use crate::slab::Id;
 use crate::tier::{Leaving, TierCounters};
 use accounting::{Accounting, Admitted, Limits, Need};
+#[cfg(feature = "vip")]
+use by_plan::ByPlan;
+#[cfg(feature = "vip")]
 pub(crate) use by_plan::NewObjects;
 use index::{Handle, Index, Inserted};
-pub(crate) use objects::TURN as OBJECT_TURN;
-pub use objects::{ObjectCounts, ObjectHeld, ObjectPlace, ObjectPlan};
+#[cfg(feature = "vip")]
+pub use objects::{ObjectHeld, ObjectPlace, ObjectPlan};
 use policy::{Arrival, OnHit};
 pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
 
@@ -111,12 +116,9 @@ pub(crate) struct Cs<B, R> {
     /// What the policy wants to know of a hit: its lock, or a mark up to so much.
     on_hit: AtomicU8,
     refused: Counter,
-    /// Registered objects have a budget, and some of their Data are to leave.
-    has_object_room: AtomicBool,
-    has_leaving: AtomicBool,
-    /// Data of no object are refused, and how many were.
-    refuses_unregistered: AtomicBool,
-    unregistered: Counter,
+    /// What is to be done with registered objects.
+    #[cfg(feature = "vip")]
+    by_plan: ByPlan,
     /// What became of the tier's part.
     pub(crate) tier: Apart<TierCounters>,
 }
@@ -237,10 +239,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             admit: AtomicBool::new(config.cs_admit),
             serve: AtomicBool::new(config.cs_serve),
             refused: Counter::default(),
-            has_object_room: AtomicBool::new(false),
-            has_leaving: AtomicBool::new(false),
-            refuses_unregistered: AtomicBool::new(false),
-            unregistered: Counter::default(),
+            #[cfg(feature = "vip")]
+            by_plan: ByPlan::default(),
             tier: Apart::new(|| Ok(TierCounters::default()))?,
         })
     }

@@ -18,6 +18,7 @@ use super::accounting::Admitted;
 use super::index::Handle;
 use super::policy::{List, Record, Records};
 use crate::config::ConfigError;
+use crate::counters::ObjectCounts;
 use crate::objects::Found;
 use crate::pool::boxed;
 use crate::slab::Id;
@@ -68,45 +69,6 @@ pub struct ObjectHeld {
     pub octets: u64,
     /// It is on its way out.
     pub is_leaving: bool,
-}
-
-/// What memory holds of all objects, and what became of their Data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ObjectCounts {
-    /// Objects that have room.
-    pub held: usize,
-    /// Data, those of objects on their way out among them.
-    pub packets: usize,
-    /// Octets that these hold on to.
-    pub octets: u64,
-    /// Octets that objects have as their room.
-    pub reserved: u64,
-    /// Data that came in.
-    pub admitted: u64,
-    /// Data that were not to be kept, or found no room.
-    pub refused: u64,
-    /// Data that were given to the tier, which may have refused them.
-    pub to_tier: u64,
-    /// Objects that left.
-    pub evicted: u64,
-    /// Data that left with them.
-    pub evicted_data: u64,
-    /// Data of no object that were refused ([`crate::Forwarder::objects_only`]).
-    pub unregistered: u64,
-}
-
-impl ObjectCounts {
-    /// Each counter with its stable name.
-    pub fn labelled(&self) -> [(&'static str, u64); 6] {
-        [
-            ("objects_admitted_data", self.admitted),
-            ("objects_refused_data", self.refused),
-            ("objects_data_to_disk", self.to_tier),
-            ("objects_evicted", self.evicted),
-            ("objects_evicted_data", self.evicted_data),
-            ("objects_unregistered_data", self.unregistered),
-        ]
-    }
 }
 
 /// What memory there may be.

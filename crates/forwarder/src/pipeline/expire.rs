@@ -3,7 +3,6 @@
 
 use lock_api::RawMutex;
 
-use crate::cs::OBJECT_TURN;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
@@ -59,7 +58,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
             pending = self.sweep_pending(now_ns, budget);
         }
-        let objects = self.cs.evict_objects(budget.min(OBJECT_TURN), out);
+        let objects = self.cs.evict_objects(budget, out);
         let objects = objects.then(|| now_ns.saturating_add(OBJECTS_TURN_NS));
         let kept = self.pit.give_back(now_ns, budget);
         let announced = if O::HAS_TIER && out.has_tier() { self.announce_due(now_ns, out) } else { None };

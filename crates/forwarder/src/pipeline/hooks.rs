@@ -45,7 +45,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else {
             Parameters::default()
         };
+        #[cfg(feature = "vip")]
         let (mut prefix_hash, mut direction) = (prefix_hash, None);
+        #[cfg(feature = "vip")]
         if kind == StrategyKind::Vip {
             let Some(found) = self.objects.find(interest.key()) else {
                 return (kind.after_receive_interest(pending), MemoryId::NONE);
@@ -57,7 +59,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let decided = self.memory.lock_or_make(kind, prefix_hash, now_ns).and_then(|mut locked| {
             let verdict = locked.run(now_ns, interest.hash(), &random, |memory, hook| {
                 (hook.parameters, hook.ingress) = (parameters, Some(arrived.ingress.key()));
-                (hook.is_non_discovery, hook.direction) = (arrived.headers.non_discovery, direction);
+                hook.is_non_discovery = arrived.headers.non_discovery;
+                #[cfg(feature = "vip")]
+                (hook.direction = direction);
                 memory.after_receive_interest(pending, hook)
             });
             Some((verdict?, locked.id()))

@@ -112,6 +112,7 @@ pub(crate) struct Hook<'a> {
     /// It says NonDiscovery.
     pub(crate) is_non_discovery: bool,
     /// Where the Interests of its object are to go, if it is of one and the strategy is `vip`.
+    #[cfg(feature = "vip")]
     pub(crate) direction: Option<FaceKey>,
     /// The core's random numbers.
     pub(crate) random: &'a dyn Fn() -> u64,
@@ -492,6 +493,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             parameters: Parameters::default(),
             ingress: None,
             is_non_discovery: false,
+            #[cfg(feature = "vip")]
             direction: None,
             random,
             timer_ns: &mut record.timer_ns,

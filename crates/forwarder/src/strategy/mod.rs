@@ -26,6 +26,7 @@ mod round_robin;
 mod rtt;
 mod self_learning;
 mod suppression;
+#[cfg(feature = "vip")]
 mod vip;
 mod weighted;
 

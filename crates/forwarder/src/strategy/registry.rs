@@ -17,27 +17,27 @@ use crate::prefix_table::Pair;
 
 /// For each strategy: its type, the last component of its name, and the version implemented.
 macro_rules! strategies {
-    ($($module:ident::$kind:ident, $name:literal, $version:literal;)*) => {
+    ($($(#[$attribute:meta])? $module:ident::$kind:ident, $name:literal, $version:literal;)*) => {
         /// The strategies there are.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum StrategyKind {
-            $($kind),*
+            $($(#[$attribute])? $kind),*
         }
 
         /// Each strategy with the last component of its name and the version that is implemented.
         pub(super) const STRATEGIES: &[(StrategyKind, &str, u64)] =
-            &[$((StrategyKind::$kind, $name, $version)),*];
+            &[$($(#[$attribute])? (StrategyKind::$kind, $name, $version)),*];
 
         /// What the strategy of a prefix remembers of it.
         pub(crate) enum AnyMemory {
-            $($kind(<super::$module::$kind as Strategy>::Memory)),*
+            $($(#[$attribute])? $kind(<super::$module::$kind as Strategy>::Memory)),*
         }
 
         /// Runs a hook of the strategy that a memory belongs to.
         macro_rules! hook {
             ($any:expr, $strategy:ident, $own:ident => $call:expr) => {
                 match $any {
-                    $(AnyMemory::$kind($own) => {
+                    $($(#[$attribute])? AnyMemory::$kind($own) => {
                         let $strategy = &super::$module::$kind;
                         $call
                     }),*
@@ -49,7 +49,7 @@ macro_rules! strategies {
         macro_rules! strategy {
             ($which:expr, $strategy:ident => $call:expr) => {
                 match $which {
-                    $(StrategyKind::$kind => {
+                    $($(#[$attribute])? StrategyKind::$kind => {
                         let $strategy = &super::$module::$kind;
                         $call
                     }),*
@@ -62,7 +62,7 @@ macro_rules! strategies {
             /// remembers nothing or there is no memory for it.
             pub(super) fn new(kind: StrategyKind, faces_max: usize) -> Option<Self> {
                 Some(match kind {
-                    $(StrategyKind::$kind => AnyMemory::$kind(Memory::new(faces_max)?)),*
+                    $($(#[$attribute])? StrategyKind::$kind => AnyMemory::$kind(Memory::new(faces_max)?)),*
                 })
             }
         }
@@ -73,7 +73,7 @@ macro_rules! strategies {
             #[inline]
             pub(crate) fn after_receive_interest(self, pending: &mut Pending<'_>) -> Verdict {
                 match self {
-                    $(StrategyKind::$kind
+                    $($(#[$attribute])? StrategyKind::$kind
                         if size_of::<<super::$module::$kind as Strategy>::Memory>() == 0 =>
                     {
                         super::$module::$kind.after_receive_interest(pending)
@@ -85,7 +85,7 @@ macro_rules! strategies {
             /// Returns true if the strategy remembers anything.
             pub(crate) fn remembers(self) -> bool {
                 match self {
-                    $(StrategyKind::$kind => size_of::<<super::$module::$kind as Strategy>::Memory>() > 0),*
+                    $($(#[$attribute])? StrategyKind::$kind => size_of::<<super::$module::$kind as Strategy>::Memory>() > 0),*
                 }
             }
         }
@@ -102,6 +102,7 @@ strategies! {
     weighted::WeightedLoadBalancer, "weighted-load-balancer", 1;
     multipath::Multipath, "multipath", 1;
     self_learning::SelfLearning, "self-learning", 1;
+    #[cfg(feature = "vip")]
     vip::Vip, "vip", 1;
 }
 

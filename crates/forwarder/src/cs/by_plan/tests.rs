@@ -12,8 +12,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::Config;
+use crate::cs::objects::TURN;
 use crate::cs::tests::Sent;
-use crate::cs::{CsChange, CsPolicy, Lookup, OBJECT_TURN, ObjectPlace};
+use crate::cs::{CsChange, CsPolicy, Lookup, ObjectPlace};
 use crate::hash::NameHasher;
 use crate::interest_key::InterestKey;
 use crate::prefix_table::with_key;
@@ -233,14 +234,14 @@ fn nothing_leaves_for_an_object_that_would_not_fit_after_all() {
 fn a_larger_object_leaves_in_turns_of_a_bounded_length() {
     let store = Store::with(10_000, u64::MAX, &[10]);
     store.cs.plan_object(0, in_memory(1, 0));
-    let packets = 3 * OBJECT_TURN + 1;
+    let packets = 3 * TURN + 1;
     (0..packets as u64).for_each(|segment| store.insert((0, 10), segment, 1));
     store.cs.limit_objects(0, 0);
     for turn in 1..=3 {
-        assert!(store.turn(OBJECT_TURN));
-        assert_eq!(store.packets(0), packets - turn * OBJECT_TURN);
+        assert!(store.turn(TURN));
+        assert_eq!(store.packets(0), packets - turn * TURN);
     }
-    assert!(!store.turn(OBJECT_TURN));
+    assert!(!store.turn(TURN));
     assert_eq!((store.packets(0), store.cs.object_counts().octets), (0, 0));
     assert_eq!(store.cs.index.in_use(), 0);
 }

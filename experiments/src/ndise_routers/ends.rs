@@ -1,0 +1,187 @@
+//! What is at the ends: who answers for everything, and consumers that read whole objects one after
+//! the other, those of a catalogue by how popular they are, with a window of a fixed size.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use namely_bench::error::Error;
+use namely_sim::{Random, ndise::OBJECTS};
+use namely_transport::Nonces;
+use namely_transport::connection::{Connection, Incoming, Options, Outbox, Packet};
+use namely_transport::fetch::PieceInterest;
+use namely_wire::{DataBuilder, Name, SignatureInfo};
+
+/// Packets of an object, and octets of each.
+pub(super) const PACKETS: u64 = 128;
+/// See there.
+pub(super) const CONTENT_OCTETS: usize = 6_400;
+/// Octets of an object.
+pub(super) const OBJECT_OCTETS: u64 = PACKETS * CONTENT_OCTETS as u64;
+
+/// Interests of a consumer under way, what it reads at most, and after how long it asks again.
+const WINDOW: usize = 24;
+/// See there.
+pub(super) const CONSUMER_BPS: u64 = 12_000_000;
+const RTO: Duration = Duration::from_secs(2);
+
+/// Parts of what is asked for of the most popular object.
+const WEIGHT: u64 = 1 << 40;
+
+/// Between two looks whether it is over.
+const LOOK_NS: u64 = 50_000_000;
+
+/// What a consumer got while it was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Got {
+    pub(super) bps: f64,
+    pub(super) delay_ms: f64,
+    pub(super) objects: u64,
+    pub(super) retransmissions: u64,
+}
+
+/// The name of an object's one file.
+pub(super) fn file(object: usize) -> Name {
+    Name::new().join_generic("store").join_generic(object.to_string()).join_generic("f")
+}
+
+fn connect(router: &str, options: Options) -> Result<Connection, Error> {
+    Connection::find(Some(router), options).map_err(|e| Error::Subject(e.to_string()))
+}
+
+/// Answers every Interest below /store until it is over.
+pub(super) fn serve(router: &str, is_over: &AtomicBool) -> Result<(), Error> {
+    let mut connection = connect(router, Options::for_server())?;
+    let content = vec![7; CONTENT_OCTETS];
+    let mut answer = |incoming: Incoming<'_>, outbox: &mut Outbox| {
+        if let Packet::Interest(interest) = incoming.packet {
+            let data = DataBuilder::new(interest.name).freshness_ms(3_600_000);
+            let data = data.build(&content, &SignatureInfo::digest_sha256()).finish(&[0; 32]);
+            outbox.send(&incoming.answer_headers(), &data);
+        }
+    };
+    let store = Name::new().join_generic("store");
+    connection.register(&store, &mut answer).map_err(|e| Error::Subject(e.to_string()))?;
+    while !is_over.load(Ordering::Relaxed) {
+        let until_ns = connection.now_ns() + LOOK_NS;
+        connection.turn(until_ns, &mut answer).map_err(|e| Error::Subject(e.to_string()))?;
+    }
+    Ok(())
+}
+
+/// A consumer of N-DISE's section 5.2.
+struct Reader {
+    templates: Vec<PieceInterest>,
+    /// Sums of the objects' weights up to each.
+    weights: Vec<u64>,
+    random: Random,
+    object: usize,
+    next: u64,
+    come: u64,
+    next_ns: u64,
+    /// Of each packet under way: when it was first asked for, and when it is asked for again.
+    waiting: BTreeMap<u64, (u64, u64)>,
+    from_ns: u64,
+    data: u64,
+    delay_ns: u64,
+    got: Got,
+}
+
+/// Reads for `warm` and then `counted`, of which the second is measured. Equal seeds read the same
+/// objects.
+pub(super) fn read(
+    router: &str,
+    seed: u64,
+    (warm, counted): (Duration, Duration),
+    is_over: &AtomicBool,
+) -> Result<Got, Error> {
+    let mut connection = connect(router, Options::default())?;
+    let from_ns = connection.now_ns() + warm.as_nanos() as u64;
+    let end_ns = from_ns + counted.as_nanos() as u64;
+    let mut reader = Reader::new(seed, from_ns);
+    while connection.now_ns() < end_ns && !is_over.load(Ordering::Relaxed) {
+        let now_ns = connection.now_ns();
+        let (nonces, outbox) = connection.sending();
+        let due_ns = reader.ask(now_ns, nonces, outbox).min(end_ns).min(now_ns + LOOK_NS);
+        let mut take = |incoming: Incoming<'_>, _: &mut Outbox| reader.take(&incoming);
+        connection.turn(due_ns, &mut take).map_err(|e| Error::Subject(e.to_string()))?;
+    }
+    let Reader { mut got, data, delay_ns, .. } = reader;
+    got.bps = data as f64 * CONTENT_OCTETS as f64 * 8.0 / counted.as_secs_f64();
+    got.delay_ms = delay_ns as f64 / data.max(1) as f64 / 1e6;
+    Ok(got)
+}
+
+impl Reader {
+    fn new(seed: u64, from_ns: u64) -> Self {
+        let mut sum = 0;
+        let weights = (1..=OBJECTS as u64).map(|rank| {
+            sum += WEIGHT / rank;
+            sum
+        });
+        let lifetime_ms = RTO.as_millis() as u64;
+        Reader {
+            templates: (0..OBJECTS).map(|k| PieceInterest::new(file(k).as_name(), lifetime_ms)).collect(),
+            weights: weights.collect(),
+            random: Random::new(seed),
+            object: 0,
+            next: PACKETS,
+            come: PACKETS,
+            next_ns: 0,
+            waiting: BTreeMap::new(),
+            from_ns,
+            data: 0,
+            delay_ns: 0,
+            got: Got::default(),
+        }
+    }
+
+    /// Asks for what may be asked for; returns when to do so again.
+    fn ask(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> u64 {
+        let mut interest = Vec::new();
+        let mut send = |template: &PieceInterest, piece: u64| {
+            interest.clear();
+            template.write(piece, false, nonces.next(), &mut interest);
+            outbox.send(&Default::default(), &interest);
+        };
+        for (piece, (_, again_ns)) in self.waiting.iter_mut().filter(|(_, (_, again_ns))| *again_ns <= now_ns)
+        {
+            *again_ns = now_ns + RTO.as_nanos() as u64;
+            self.got.retransmissions += 1;
+            send(&self.templates[self.object], *piece);
+        }
+        let interval_ns = CONTENT_OCTETS as u64 * 8_000_000_000 / CONSUMER_BPS;
+        while self.waiting.len() < WINDOW && now_ns >= self.next_ns {
+            if self.next == PACKETS {
+                if self.come < PACKETS {
+                    break;
+                }
+                let drawn = self.random.below(self.weights.last().copied().unwrap_or(0));
+                self.object = self.weights.partition_point(|sum| *sum <= drawn);
+                (self.next, self.come) = (0, 0);
+            }
+            // Late wakes are made up for, but for no more than a window of them.
+            self.next_ns =
+                (self.next_ns + interval_ns).max(now_ns.saturating_sub(WINDOW as u64 * interval_ns));
+            self.waiting.insert(self.next, (now_ns, now_ns + RTO.as_nanos() as u64));
+            send(&self.templates[self.object], self.next);
+            self.next += 1;
+        }
+        let has_more = self.next < PACKETS || self.come == PACKETS;
+        let may_ask = self.waiting.len() < WINDOW && has_more;
+        let again_ns = self.waiting.values().map(|(_, again_ns)| *again_ns).min().unwrap_or(u64::MAX);
+        if may_ask { again_ns.min(self.next_ns) } else { again_ns }
+    }
+
+    fn take(&mut self, incoming: &Incoming<'_>) {
+        let Packet::Data(data) = incoming.packet else { return };
+        let piece = self.templates[self.object].piece(data.name);
+        let Some((asked_ns, _)) = piece.and_then(|piece| self.waiting.remove(&piece)) else { return };
+        self.come += 1;
+        if incoming.received_ns >= self.from_ns {
+            self.got.objects += u64::from(self.come == PACKETS);
+            self.data += 1;
+            self.delay_ns += incoming.received_ns.saturating_sub(asked_ns);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `ndise-routers`: the networks of N-DISE (ICN 2022, section 5.2; rows VI-24 to VI-29) with real
+//! routers in network namespaces, links that are emulated, and the exchange between neighbours
+//! signed. The simulator has the same networks at full length (`ndise`).
+
+mod ends;
+mod network;
+
+use std::time::Duration;
+
+use clap::Args;
+use namely_bench::error::Error;
+use namely_bench::machine::Machine;
+use namely_sim::ndise::{Arm, Place};
+use namely_sim::table::Table;
+use namely_testbed::sandbox;
+use serde_json::json;
+
+use crate::ndise::Experiment;
+use network::{Outcome, Setting};
+
+/// Options of `ndise-routers`.
+#[derive(Args, Debug)]
+pub struct NdiseRouters {
+    /// Which of the experiments
+    #[arg(long, value_delimiter = ',', default_value = "service,narrow,multipath")]
+    pub experiment: Vec<Experiment>,
+    /// Ways of caching and forwarding, as the table calls them; all by default
+    #[arg(long)]
+    pub arm: Vec<String>,
+    /// Runs of each, which alternate; medians are shown
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=30))]
+    pub runs: u64,
+    /// How long a run takes, of which the last third is measured, s
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=5400))]
+    pub seconds: u64,
+    /// A line of JSON for each run instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs `ndise-routers` in a sandbox.
+///
+/// # Errors
+/// What kept it from being run.
+pub fn run(options: &NdiseRouters) -> Result<(), Error> {
+    let refused = |e: namely_testbed::TestbedError| Error::Subject(e.to_string());
+    let interrupt = match sandbox::enter().map_err(refused)? {
+        sandbox::Place::Inside(interrupt) => interrupt,
+        sandbox::Place::Done(0) => return Ok(()),
+        sandbox::Place::Done(status) => std::process::exit(i32::from(status)),
+    };
+    if !options.json {
+        println!("machine: {}", Machine::read());
+        println!("{} runs of {} s of each way, alternating; medians", options.runs, options.seconds);
+    }
+    for place in options.experiment.iter().map(|one| one.place()) {
+        let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
+        let mut rows: Vec<(Arm, Vec<Outcome>)> =
+            place.arms().into_iter().filter(wanted).map(|arm| (arm, Vec::new())).collect();
+        if rows.is_empty() {
+            let known: Vec<String> = place.arms().into_iter().map(Arm::label).collect();
+            return Err(Error::Usage(format!("{} has these ways: {}", place.label(), known.join("; "))));
+        }
+        for seed in 1..=options.runs {
+            for (arm, outcomes) in &mut rows {
+                let third = Duration::from_secs(options.seconds) / 3;
+                let setting = Setting { place, arm: *arm, seed, warm: third * 2, counted: third };
+                let outcome = network::run(&setting, &interrupt)?;
+                if options.json {
+                    println!("{}", line(&setting, &outcome));
+                }
+                outcomes.push(outcome);
+            }
+        }
+        if !options.json {
+            println!("\n{}", table(place, &rows));
+        }
+    }
+    Ok(())
+}
+
+fn line(setting: &Setting, outcome: &Outcome) -> serde_json::Value {
+    let names = setting.place.consumers();
+    let got = names.iter().zip(outcome.got).map(|((name, _), got)| {
+        json!({
+            "consumer": name, "bps": got.bps, "delay_ms": got.delay_ms, "objects": got.objects,
+            "retransmissions": got.retransmissions,
+        })
+    });
+    json!({
+        "place": setting.place.label(), "arm": setting.arm.label(), "seed": setting.seed,
+        "measured_s": setting.counted.as_secs_f64(), "consumers": got.collect::<Vec<_>>(),
+        "hit_ratio": outcome.hits, "held": outcome.held, "cpu_s": outcome.cpu_s,
+    })
+}
+
+fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
+    let [(one, _), (other, _)] = place.consumers();
+    let heads = [
+        place.label().to_owned(),
+        format!("{one} Mbit/s"),
+        "ms".into(),
+        format!("{other} Mbit/s"),
+        "ms".into(),
+    ];
+    let heads: Vec<&str> = heads.iter().map(String::as_str).chain(["hits %", "CPU s"]).collect();
+    let mut table = Table::new(&heads);
+    let mut kept = String::new();
+    for (arm, outcomes) in rows {
+        let median = |of: &dyn Fn(&Outcome) -> f64, digits: usize| {
+            let mut values: Vec<f64> = outcomes.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).map_or(String::new(), |value| format!("{value:.digits$}"))
+        };
+        table.row([
+            arm.label(),
+            median(&|of| of.got[0].bps / 1e6, 2),
+            median(&|of| of.got[0].delay_ms, 1),
+            median(&|of| of.got[1].bps / 1e6, 2),
+            median(&|of| of.got[1].delay_ms, 1),
+            median(&|of| of.hits * 100.0, 1),
+            median(&|of| of.cpu_s, 1),
+        ]);
+        for (outcome, run) in outcomes.iter().zip(1..) {
+            for (held, which) in outcome.held.iter().zip(["first", "second"]) {
+                let Some((ranks, looks)) = held.first() else { continue };
+                let of: usize = held.iter().map(|(_, looks)| looks).sum();
+                let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+                let ranks = ranks.join(" ");
+                kept += &format!("vip, run {run}: {which} keeps {ranks} at {looks} of {of} looks\n");
+            }
+        }
+    }
+    table.text() + &kept
+}
