@@ -3,6 +3,7 @@
 mod comments;
 mod packages;
 mod picture;
+mod published;
 mod recipes;
 mod skips;
 
