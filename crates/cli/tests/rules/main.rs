@@ -1,5 +1,6 @@
 //! Rules of the whole workspace that the compiler does not know. Each fails with what to do.
 
+mod bom;
 mod comments;
 mod packages;
 mod picture;
