@@ -1,5 +1,6 @@
 //! The documents are true: tests that docs/status.md, docs/limits.md and docs/security.md name
-//! exist, and every acceptance row of the requirements is in docs/status.md.
+//! exist, every acceptance row of the requirements is in docs/status.md, and every link of a page
+//! leads somewhere.
 
 use std::collections::HashSet;
 use std::fs;
@@ -109,14 +110,16 @@ fn every_requirement_is_in_the_status() {
 }
 
 /// Pages whose readers do not know the requirements: of users and operators.
-const FOR_USERS: [&str; 19] = [
+const FOR_USERS: [&str; 21] = [
     "README.md",
     "docs/c.md",
     "docs/configuration.md",
     "docs/content-store.md",
     "docs/counters.md",
     "docs/files.md",
+    "docs/first-file.md",
     "docs/glossary.md",
+    "docs/install.md",
     "docs/interop.md",
     "docs/keychain.md",
     "docs/limits.md",
@@ -146,4 +149,101 @@ fn pages_for_users_name_no_requirement() {
         let found: Vec<&str> = words.filter(is_number).collect();
         assert!(found.is_empty(), "{page} names {found:?}: docs/status.md is the place for it");
     }
+}
+
+/// The Markdown pages of the repository's root and of docs/.
+fn pages() -> Vec<PathBuf> {
+    let folders = ["", "docs", "docs/experiments"];
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap().flatten());
+    let mut pages: Vec<_> = entries.map(|entry| entry.path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages
+}
+
+/// A page without its blocks of code and what is in backquotes.
+fn prose(text: &str) -> String {
+    let mut is_code = false;
+    let mut prose = String::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            prose.extend(line.split('`').step_by(2));
+            prose.push('\n');
+        }
+    }
+    prose
+}
+
+/// Where a page's links lead.
+fn targets(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(to, _)| to.to_owned()).collect()
+}
+
+/// The anchors of a page's headings, as those who render Markdown make them: letters, digits, `-`
+/// and `_` in lower case, a space is `-`, and the second of a name has a number.
+fn anchors(text: &str) -> HashSet<String> {
+    let mut anchors = HashSet::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        let Some(heading) = line.strip_prefix('#').filter(|_| !is_code) else { continue };
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let anchor: String = heading
+            .chars()
+            .filter_map(|c| match c {
+                ' ' => Some('-'),
+                c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+                _ => None,
+            })
+            .collect();
+        let again = (1..).map(|number| format!("{anchor}-{number}"));
+        let anchor = std::iter::once(anchor.clone()).chain(again).find(|name| !anchors.contains(name));
+        anchors.extend(anchor);
+    }
+    anchors
+}
+
+/// What is wrong with a link of a page, if something is.
+fn wrong(page: &Path, to: &str) -> Option<&'static str> {
+    let (file, anchor) = to.split_once('#').map_or((to, None), |(file, anchor)| (file, Some(anchor)));
+    let path = if file.is_empty() { page.to_owned() } else { page.parent()?.join(file) };
+    let Ok(path) = path.canonicalize() else { return Some("there is no such file") };
+    if !path.starts_with(root()) {
+        return Some("it leads out of the repository");
+    }
+    let is_there = |anchor: &str| fs::read_to_string(&path).is_ok_and(|text| anchors(&text).contains(anchor));
+    anchor.filter(|anchor| !is_there(anchor)).map(|_| "the page has no such heading")
+}
+
+#[test]
+fn every_link_of_the_pages_leads_somewhere() {
+    let mut count = 0;
+    for page in pages() {
+        for to in targets(&fs::read_to_string(&page).unwrap()) {
+            if to.starts_with("https://") || to.starts_with("http://") {
+                continue;
+            }
+            count += 1;
+            let wrong = wrong(&page, &to);
+            assert!(wrong.is_none(), "{} links to {to}: {}", page.display(), wrong.unwrap_or_default());
+        }
+    }
+    assert!(count > 200, "the pages link to one another: {count}");
+}
+
+#[test]
+fn a_link_without_its_file_or_heading_is_found() {
+    let page = root().join("docs/install.md");
+    for right in ["c.md", "../README.md#a-tour", "testbeds/grid-9.toml", "#installing-from-packages"] {
+        assert_eq!(wrong(&page, right), None, "{right}");
+    }
+    for missing in ["d.md", "../README.md#no-tour", "#nothing", "README.md", "../../.."] {
+        assert!(wrong(&page, missing).is_some(), "{missing}");
+    }
+    let text = "# A `b` c!\n[x](y.md) `[no](no.md)`\n```\n# no\n[no](no.md)\n```\n## A b c\n";
+    assert_eq!(targets(text), ["y.md"]);
+    assert_eq!(anchors(text), ["a-b-c", "a-b-c-1"].map(String::from).into());
 }

@@ -23,6 +23,7 @@ use crate::exit::{Exit, Failure};
 use crate::kernel::{self, Kernel, Opened};
 use crate::key::RouterKey;
 use crate::metrics;
+use crate::service::GivenSocket;
 use crate::vip;
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -66,13 +67,14 @@ impl Router {
     /// As [`Router::start`].
     pub fn start_with(config: Config, ended: impl FnOnce() + Send + 'static) -> Result<Router, Failure> {
         let key = RouterKey::read(&config)?;
-        Self::start_keyed(config, key, ended)
+        Self::start_keyed(config, key, Vec::new(), ended)
     }
 
-    /// The same with the key that was read before.
+    /// The same with the key that was read before, and sockets that listen already.
     pub(crate) fn start_keyed(
         config: Config,
         key: RouterKey,
+        given: Vec<GivenSocket>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
         // Before anybody can connect: whoever signs a command then signs it after the start.
@@ -89,7 +91,7 @@ impl Router {
         let tap = discovery::tap(&plane, &links)?;
         let plane = Arc::new(plane);
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
-        let listening = listen(&config, &plane, kernel.as_deref())?;
+        let listening = listen(&config, &plane, kernel.as_deref(), given)?;
         let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, &key)?;
         let vip = vip::start(&config, &plane, &core, &key)?;
         let served = config.metrics.clone();
@@ -319,14 +321,25 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
     Ok(())
 }
 
-fn listen(config: &Config, plane: &DataPlane, kernel: Option<&Kernel>) -> Result<Vec<FaceUri>, Failure> {
+fn listen(
+    config: &Config,
+    plane: &DataPlane,
+    kernel: Option<&Kernel>,
+    given: Vec<GivenSocket>,
+) -> Result<Vec<FaceUri>, Failure> {
     let mut listening = Vec::new();
+    // Also where the configuration does not name them: who hands them over wants them served.
+    for GivenSocket { uri, socket } in given {
+        let spec = ListenSpec::Given { uri, socket };
+        listening.push(plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?);
+    }
+    let given = listening.clone();
     let of_kernel = |name: &str, kernel: &Kernel, group: MacAddress| {
         let face = kernel.listen_on(name, group);
         face.map(|_| FaceUri::Device(name.to_owned()))
             .map_err(|error| cannot_listen(format!("listening on dev://{name}: {error}")))
     };
-    for uri in &config.faces.listen {
+    for uri in config.faces.listen.iter().filter(|uri| !given.contains(uri)) {
         if let (FaceUri::Device(name), Some(kernel)) = (uri, kernel) {
             listening.push(of_kernel(name, kernel, DEFAULT_GROUP)?);
             continue;

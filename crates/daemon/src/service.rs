@@ -1,7 +1,10 @@
 //! The service manager (systemd): it is told of ready, reload and stop, and that the router is
-//! well.
+//! well; and it may hand over sockets.
 //!
 //! Without one, all of this does nothing.
+
+#[allow(unsafe_code, reason = "descriptors come as numbers; see ARCHITECTURE.md, Invariants")]
+mod given;
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -9,6 +12,8 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 
 use crate::router::Health;
+
+pub(crate) use given::{GivenSocket, take};
 
 /// The router answers.
 pub(crate) fn ready() {

@@ -12,7 +12,7 @@ use crate::args::Cli;
 use crate::failure::{Failure, io_failure};
 
 /// The sample file, in which every key of the configuration is explained.
-const SAMPLE: &str = include_str!("../../../../docs/namely.toml");
+const SAMPLE: &str = include_str!("../../texts/namely.toml");
 
 /// Print shell completions.
 #[derive(Debug, Args)]

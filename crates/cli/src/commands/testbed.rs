@@ -13,8 +13,8 @@ use crate::failure::{Exit, Failure, io_failure};
 use crate::output::Cell;
 
 /// The examples that `init` prints.
-const BRIDGE: &str = include_str!("../../../../docs/testbeds/three-on-a-bridge.toml");
-const LEARN: &str = include_str!("../../../../docs/testbeds/three-that-learn.toml");
+const BRIDGE: &str = include_str!("../../texts/three-on-a-bridge.toml");
+const LEARN: &str = include_str!("../../texts/three-that-learn.toml");
 
 /// The file in the folder of results: it also says that the folder is one.
 const COPY: &str = "testbed.toml";

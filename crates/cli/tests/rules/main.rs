@@ -1,8 +1,10 @@
 //! Rules of the whole workspace that the compiler does not know. Each fails with what to do.
 
+mod bom;
 mod comments;
 mod packages;
 mod picture;
+mod published;
 mod recipes;
 mod skips;
 

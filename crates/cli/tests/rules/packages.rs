@@ -9,9 +9,9 @@ use super::{cargo, root};
 
 /// What of deny.toml is held here; cargo-deny reads the rest.
 #[derive(Deserialize)]
-struct Deny {
+pub(super) struct Deny {
     graph: Graph,
-    licenses: Licenses,
+    pub(super) licenses: Licenses,
     bans: Bans,
     sources: Sources,
 }
@@ -22,8 +22,8 @@ struct Graph {
 }
 
 #[derive(Deserialize)]
-struct Licenses {
-    allow: BTreeSet<String>,
+pub(super) struct Licenses {
+    pub(super) allow: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ struct Package {
     license: String,
 }
 
-fn deny() -> Deny {
+pub(super) fn deny() -> Deny {
     let file = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml is there");
     toml::from_str(&file).expect("deny.toml is well formed")
 }
@@ -79,7 +79,11 @@ fn packages(deny: &Deny) -> BTreeSet<Package> {
 /// Returns true if what is `allowed` satisfies an SPDX expression, and records which of it was
 /// needed: alternatives joined by OR (or, as it was written once, a slash), each of parts joined by
 /// AND.
-fn is_satisfied(expression: &str, allowed: &BTreeSet<String>, used: &mut BTreeSet<String>) -> bool {
+pub(super) fn is_satisfied(
+    expression: &str,
+    allowed: &BTreeSet<String>,
+    used: &mut BTreeSet<String>,
+) -> bool {
     let mut words: Vec<String> = Vec::new();
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     for word in spaced.split_whitespace() {

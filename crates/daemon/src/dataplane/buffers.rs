@@ -5,8 +5,7 @@
 //! thousand, and none of them a system call: while a content store fills, each packet takes memory
 //! that nobody had before. A chunk whose buffers have all come back goes back to the system.
 //!
-//! The one module of this crate with `unsafe` code. The invariants, on which each block below
-//! rests:
+//! With `unsafe` code. The invariants, on which each block below rests:
 //! 1. `start..start + octets` of a [`Chunk`] is mapped readable and writable, zeroed at first, from
 //!    [`Chunk::map`] to [`Chunk::unmap`], which only a chunk whose buffers are all in `free` or
 //!    were never handed out gets to.

@@ -2,13 +2,14 @@
 //! place that knows it of every kind of face.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use namely_io::{Faces, Handler, OpenError};
 use namely_wire::{Endpoint, FaceUri, MacAddress};
 
 /// Something to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum ListenSpec {
     /// A Unix stream socket. A stale socket file is replaced; a live one is refused.
     Unix {
@@ -16,6 +17,13 @@ pub enum ListenSpec {
         path: std::path::PathBuf,
         /// File mode of the socket, such as 0o666.
         mode: u32,
+    },
+    /// A Unix stream socket that listens already, and whose file is somebody else's.
+    Given {
+        /// Where it listens.
+        uri: FaceUri,
+        /// The socket, which does not block.
+        socket: OwnedFd,
     },
     /// The control socket of shared-memory faces.
     Memif {
@@ -76,14 +84,15 @@ impl ListenSpec {
     ///
     /// # Errors
     /// The environment's: an address in use, a device that is not there.
-    pub(super) fn open<H: Handler>(&self, io: &mut Faces<H>) -> Option<Result<FaceUri, OpenError>> {
+    pub(super) fn open<H: Handler>(self, io: &mut Faces<H>) -> Option<Result<FaceUri, OpenError>> {
         Some(match self {
-            ListenSpec::Unix { path, mode } => io.listen_unix(path, *mode),
-            ListenSpec::Memif { path, mode } => io.listen_memif(path, *mode),
-            ListenSpec::Tcp(address) => io.listen_tcp(*address),
-            ListenSpec::Udp(address) => io.listen_udp(*address),
-            ListenSpec::WebSocket(address) => io.listen_websocket(*address),
-            ListenSpec::Ethernet(interface) => io.listen_ethernet(interface),
+            ListenSpec::Unix { path, mode } => io.listen_unix(&path, mode),
+            ListenSpec::Given { uri, socket } => io.listen_given(socket, uri),
+            ListenSpec::Memif { path, mode } => io.listen_memif(&path, mode),
+            ListenSpec::Tcp(address) => io.listen_tcp(address),
+            ListenSpec::Udp(address) => io.listen_udp(address),
+            ListenSpec::WebSocket(address) => io.listen_websocket(address),
+            ListenSpec::Ethernet(interface) => io.listen_ethernet(&interface),
             ListenSpec::Multicast(_) | ListenSpec::EthernetGroup { .. } => return None,
         })
     }

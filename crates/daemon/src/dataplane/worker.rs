@@ -411,7 +411,7 @@ impl Worker {
 
     fn handle_command(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
         match command {
-            Command::Listen(spec, reply) => answer(reply, self.listen(io, &spec)),
+            Command::Listen(spec, reply) => answer(reply, self.listen(io, spec)),
             Command::StopListening(local, reply) => {
                 answer(reply, io.stop_listening(&local));
             }
@@ -449,11 +449,11 @@ impl Worker {
         ControlFlow::Continue(())
     }
 
-    fn listen(&mut self, io: &mut Io, spec: &ListenSpec) -> Result<FaceUri, ListenError> {
+    fn listen(&mut self, io: &mut Io, spec: ListenSpec) -> Result<FaceUri, ListenError> {
         match spec {
-            ListenSpec::Multicast(options) => self.open_group(io, |io| io.open_multicast(options)),
+            ListenSpec::Multicast(options) => self.open_group(io, |io| io.open_multicast(&options)),
             ListenSpec::EthernetGroup { interface, group } => {
-                self.open_group(io, |io| io.open_ethernet(interface, *group, FacePersistency::Permanent))
+                self.open_group(io, |io| io.open_ethernet(&interface, group, FacePersistency::Permanent))
             }
             listener => {
                 let opened = listener.open(io).ok_or_else(|| ListenError("no listener".to_owned()))?;

@@ -38,7 +38,21 @@ impl<H: Handler> Faces<H> {
         let local = FaceUri::Unix(path.display().to_string());
         let refuses_rights = self.options().refuses_rights && rights::refuse(&socket);
         let closer = self.shared.closer.clone();
-        let acceptor = UnixAcceptor { socket, local: local.clone(), refuses_rights, closer, _file: file };
+        let acceptor =
+            UnixAcceptor { socket, local: local.clone(), refuses_rights, closer, _file: Some(file) };
+        self.add_listener(Box::new(acceptor), local)
+    }
+
+    /// Accepts on a socket that somebody else has bound to `local` and that listens already. It
+    /// must not block; its file stays when it is closed.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn listen_given(&mut self, socket: OwnedFd, local: FaceUri) -> Result<FaceUri, OpenError> {
+        // Who waits in its queue may have connected before descriptors could be refused.
+        let refuses_rights = false;
+        let closer = self.shared.closer.clone();
+        let acceptor = UnixAcceptor { socket, local: local.clone(), refuses_rights, closer, _file: None };
         self.add_listener(Box::new(acceptor), local)
     }
 }
@@ -64,8 +78,8 @@ struct UnixAcceptor {
     refuses_rights: bool,
     /// Closes them where it does not.
     closer: Closer,
-    /// The file goes with the listener.
-    _file: SocketFile,
+    /// The file, where it goes with the listener.
+    _file: Option<SocketFile>,
 }
 
 impl<H: Handler> Acceptor<H> for UnixAcceptor {

@@ -1,0 +1,168 @@
+//! Listening sockets that a service manager hands over, as `systemd` does for `namelyd.socket`.
+
+mod common;
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{Client, Daemon, PATIENCE, namelyd, run};
+use namely_skip::{Need, skip};
+use namely_wire::InterestBuilder;
+use namely_wire::mgmt::{Dataset, Scope};
+
+/// `namelyd` with one descriptor as the third, and what the environment is to say of it; `PID` is
+/// the process itself.
+fn activated(given: impl Into<OwnedFd>, environment: &str, arguments: &[&str]) -> Command {
+    let plain = namelyd();
+    let mut command = Command::new("sh");
+    let environment = environment.replace("=PID", "=$$");
+    let script = format!("exec 3<&0 0</dev/null; {environment} exec \"$0\" \"$@\"");
+    command.arg("-c").arg(script).arg(plain.get_program()).args(plain.get_args()).args(arguments);
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::from(given.into()));
+    command
+}
+
+/// A listening socket for several starts, as the service manager keeps it.
+fn listener(dir: &Path) -> (UnixListener, String) {
+    let path = dir.join("x.sock");
+    (UnixListener::bind(&path).unwrap(), format!("unix://{}", path.display()))
+}
+
+fn status() -> InterestBuilder {
+    let name = Dataset::StatusGeneral.prefix(Scope::Localhost);
+    InterestBuilder::new(name).can_be_prefix().must_be_fresh()
+}
+
+#[test]
+fn who_connects_before_the_start_and_between_two_is_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let (socket, uri) = listener(dir.path());
+    for _ in 0..2 {
+        let mut early = Client::unix(&dir.path().join("x.sock"));
+        early.send(&status().nonce([1, 2, 3, 4]).build());
+        let arguments = ["--no-config", "--listen", &uri, "--log", "debug"];
+        let environment = "LISTEN_PID=PID LISTEN_FDS=1 LISTEN_FDNAMES=applications";
+        let command = activated(socket.try_clone().unwrap(), environment, &arguments);
+        let daemon = Daemon::spawn(command, tempfile::tempdir().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+        let listening: Vec<String> = daemon.listening().iter().map(ToString::to_string).collect();
+        assert_eq!(listening, [&*uri], "once, though it is configured too");
+        assert!(early.receive(PATIENCE).is_some(), "who waited is answered");
+        Client::unix(&dir.path().join("x.sock")).fetch(status());
+        let (status, _) = daemon.stop();
+        assert_eq!(status.code(), Some(0));
+        assert!(dir.path().join("x.sock").exists(), "the file is the service manager's");
+    }
+}
+
+#[test]
+fn a_socket_that_the_configuration_does_not_name_is_served_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (socket, uri) = listener(dir.path());
+    let other = format!("unix://{}/own.sock", dir.path().display());
+    let command = activated(socket, "LISTEN_PID=PID LISTEN_FDS=1", &["--no-config", "--listen", &other]);
+    let daemon = Daemon::spawn(command, tempfile::tempdir().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+    let listening: Vec<String> = daemon.listening().iter().map(ToString::to_string).collect();
+    assert_eq!(listening, [uri, other]);
+    for file in ["x.sock", "own.sock"] {
+        Client::unix(&dir.path().join(file)).fetch(status());
+    }
+}
+
+#[test]
+fn what_a_router_cannot_listen_on_is_named_and_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = format!("unix://{}/own.sock", dir.path().display());
+    let refused = |given: OwnedFd, environment: &str, said: &str| {
+        let (status, _, errors) = run(activated(given, environment, &["--no-config", "--listen", &own]));
+        assert!(errors.contains(said) && errors.contains("ListenStream="), "{environment}: {errors}");
+        assert_eq!(status, 69, "{errors}");
+    };
+    let one = "LISTEN_PID=PID LISTEN_FDS=1 LISTEN_FDNAMES=applications";
+    let file = || std::fs::File::open("/dev/null").unwrap();
+    refused(file().into(), one, "descriptor 3 (applications) is no socket");
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    refused(udp.into(), one, "descriptor 3 (applications) is no Unix socket");
+    let datagrams = UnixDatagram::bind(dir.path().join("datagrams")).unwrap();
+    refused(datagrams.into(), one, "and not a stream");
+    let (socket, _) = listener(dir.path());
+    let clone = || OwnedFd::from(socket.try_clone().unwrap());
+    refused(clone(), "LISTEN_PID=PID LISTEN_FDS=two", "LISTEN_FDS is \"two\"");
+    refused(clone(), "LISTEN_PID=PID LISTEN_FDS=17", "at most 16");
+    refused(clone(), "LISTEN_PID=me LISTEN_FDS=1", "LISTEN_PID is \"me\"");
+    refused(clone(), "LISTEN_PID=PID LISTEN_FDS=2 LISTEN_FDNAMES=a", "LISTEN_FDNAMES has 1");
+    // More than there are: the next is one that the router has opened itself, or none.
+    refused(clone(), "LISTEN_PID=PID LISTEN_FDS=2", "descriptor 4 is ");
+}
+
+#[test]
+fn sockets_for_another_process_are_left_and_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let (socket, uri) = listener(dir.path());
+    let own = format!("unix://{}/own.sock", dir.path().display());
+    let command = activated(socket, "LISTEN_PID=1 LISTEN_FDS=1", &["--no-config", "--listen", &own]);
+    let mut daemon = Daemon::spawn(command, tempfile::tempdir().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+    daemon.wait_for_log("LISTEN_PID is 1, another process: no sockets are taken over");
+    let listening: Vec<String> = daemon.listening().iter().map(ToString::to_string).collect();
+    assert_eq!(listening, [own], "and not on {uri}");
+}
+
+#[test]
+fn systemd_starts_the_router_when_a_program_connects() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.sock");
+    let plain = namelyd();
+    let mut command = Command::new("systemd-socket-activate");
+    command.arg("--fdname=applications").arg("--listen").arg(&path).arg(plain.get_program());
+    command.args(["--no-config", "--listen", &format!("unix://{}", path.display())]);
+    command.env("HOME", "/nonexistent").stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut started) = command.spawn() else {
+        skip(Need::Systemd, "no systemd-socket-activate");
+        return;
+    };
+    common::until("it listens", || path.exists().then_some(()));
+    // It becomes the router when this connects.
+    let mut client = Client::unix(&path);
+    let answer = client.express(&status().nonce([1, 2, 3, 4]).build(), PATIENCE);
+    started.kill().unwrap();
+    started.wait().unwrap();
+    assert!(matches!(answer, Some(Ok(_))), "the router answers");
+}
+
+#[test]
+fn the_units_are_as_systemd_wants_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let socket = std::fs::read_to_string(folder.join("namelyd.socket")).unwrap();
+    for line in ["ListenStream=/run/namely/namely.sock", "ListenStream=/run/nfd/nfd.sock"] {
+        assert!(socket.lines().any(|of| of == line), "{line}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let service = std::fs::read_to_string(folder.join("namelyd.service")).unwrap();
+    // The sockets' files outlive the service.
+    assert!(service.lines().any(|line| line == "RuntimeDirectoryPreserve=yes"));
+    let here = service.replace("/usr/bin/namelyd", env!("CARGO_BIN_EXE_namelyd"));
+    let units = [("namelyd.service", here), ("namelyd.socket", socket)].map(|(name, text)| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let mut command = Command::new("systemd-analyze");
+    command
+        .args(["verify", "--man=no"])
+        .args(&units)
+        .env("SYSTEMD_UNIT_PATH", format!("{}:", dir.path().display()));
+    let Ok(output) = command.output() else {
+        skip(Need::Systemd, "no systemd-analyze");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    let of_ours: Vec<_> = said.lines().filter(|line| line.contains("namelyd.s")).collect();
+    assert!(of_ours.is_empty(), "{said}");
+}
