@@ -72,7 +72,7 @@ impl Site {
     ) -> namely_files::get::TreeGot {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
-            let got = self.tree(uri, options.clone()).unwrap();
+            let got = self.tree(uri, options).unwrap();
             if is_new(&got) {
                 return got;
             }
