@@ -196,7 +196,7 @@ mod tests {
             let times: Vec<u64> = traced.entries.iter().map(|entry| entry.time_us).collect();
             (times, traced.is_more)
         };
-        [now_us - SETTLE_US + 1, 5, 3, 4].map(put);
+        [now_us - SETTLE_US + 1, 5, 3, 4].into_iter().for_each(put);
         let one = TraceEntry { time_us: 3, ..TraceEntry::default() }.to_vec().len();
         assert_eq!(read(one), (vec![3], true), "as much as there is room for");
         put(1);
