@@ -147,8 +147,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.tier.wrote(out.tier_write(leaving));
     }
 
-    /// Takes out up to `budget` Data of objects that leave, [`TURN`] at most, a few of them under one hold of the
-    /// lock; returns true if more are.
+    /// Takes out up to `budget` Data of objects that leave, [`TURN`] at most, a few of them under
+    /// one hold of the lock; returns true if more are.
     #[inline]
     pub(crate) fn evict_objects<O: Output<B>>(&self, budget: usize, out: &mut O) -> bool {
         self.by_plan.has_leaving.load(Relaxed)
