@@ -1,0 +1,121 @@
+// Elements of text. Nothing here makes markup of a string: what routers and people say is text.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** An element with attributes (`onclick` and the like are listeners) and children. */
+export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+
+/** The same of SVG. */
+export const s = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+/** Sets the text of an element, if it is another one. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/**
+ * A table whose rows are kept by key: an update writes only cells that differ.
+ * columns: {label, number, key(row) to sort by, text(row) or cell(row, td), className}
+ */
+export class Table {
+  constructor({ label, columns, keyOf, sort = null, descending = true, empty = "Nothing.", rowsMax = 2000 }) {
+    Object.assign(this, { columns, keyOf, sort, descending, rowsMax });
+    this.rows = new Map();
+    this.heads = columns.map((column, index) => {
+      const className = column.number ? "num" : undefined;
+      if (!column.key) return h("th", { scope: "col", class: className }, h("span", {}, column.label));
+      const button = h("button", { type: "button", onclick: () => this.order(index) }, column.label);
+      return h("th", { scope: "col", class: className }, button);
+    });
+    this.body = h("tbody");
+    this.none = h("p", { class: "empty", hidden: true }, empty);
+    this.element = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+      h("table", {}, h("thead", {}, h("tr", {}, this.heads)), this.body), this.none);
+    this.showOrder();
+  }
+
+  order(index) {
+    this.descending = this.sort === index ? !this.descending : this.columns[index].number === true;
+    this.sort = index;
+    this.showOrder();
+    this.update(this.last);
+  }
+
+  showOrder() {
+    this.heads.forEach((head, index) => {
+      if (index === this.sort) head.setAttribute("aria-sort", this.descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+  }
+
+  update(items) {
+    this.last = items;
+    const column = this.columns[this.sort];
+    let ordered = items;
+    if (column) {
+      const sign = this.descending ? -1 : 1;
+      const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+      ordered = items.map((item, place) => [item, column.key(item), place]);
+      ordered.sort((a, b) => sign * compare(a[1], b[1]) || a[2] - b[2]);
+      ordered = ordered.map(([item]) => item);
+    }
+    const seen = new Set();
+    let at = this.body.firstChild;
+    for (const item of ordered.slice(0, this.rowsMax)) {
+      const key = this.keyOf(item);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      let row = this.rows.get(key);
+      if (!row) this.rows.set(key, (row = this.makeRow()));
+      this.fillRow(row, item);
+      if (row.element === at) at = at.nextSibling;
+      else this.body.insertBefore(row.element, at);
+    }
+    for (const [key, row] of this.rows) {
+      if (!seen.has(key)) {
+        row.element.remove();
+        this.rows.delete(key);
+      }
+    }
+    this.none.hidden = seen.size > 0;
+  }
+
+  makeRow() {
+    const cells = this.columns.map((column) => h("td", { class: column.number ? "num" : column.className }));
+    return { element: h("tr", {}, cells), cells, texts: [] };
+  }
+
+  fillRow(row, item) {
+    row.item = item;
+    this.columns.forEach((column, index) => {
+      if (column.cell) {
+        // Made once; it finds its item in the row.
+        if (!row.texts[index]) {
+          column.cell(row, row.cells[index]);
+          row.texts[index] = true;
+        }
+        return;
+      }
+      const text = column.text(item);
+      if (row.texts[index] === text) return;
+      row.texts[index] = text;
+      const cell = row.cells[index];
+      if (column.kind) {
+        cell.replaceChildren(h("span", { class: `kind k-${column.kind(item)}` }, text));
+      } else {
+        cell.textContent = text;
+        if (column.number) cell.classList.toggle("zero", text === "0" || text === "–");
+      }
+    });
+  }
+}
