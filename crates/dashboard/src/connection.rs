@@ -93,3 +93,52 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::Ordering;
+    use std::time::Instant;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Writes until the other end, which takes some octets each `pause`, is given up, or for a
+    /// second.
+    async fn write_to(pause: Option<Duration>) -> (io::Result<()>, u64) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let counters = Arc::new(Counters::default());
+        let timeout = Duration::from_millis(300);
+        let mut connection = Connection::new(listener.accept().await.unwrap().0, counters.clone(), timeout);
+        let reads = tokio::spawn(async move {
+            let mut octets = vec![0; 1 << 20];
+            while let Some(pause) = pause {
+                sleep(pause).await;
+                let _ = peer.try_read(&mut octets);
+            }
+            sleep(Duration::from_secs(60)).await;
+            drop(peer);
+        });
+        let end = Instant::now() + Duration::from_secs(1);
+        let octets = vec![0; 64 * 1024];
+        let mut done = Ok(());
+        while done.is_ok() && (Instant::now() < end || pause.is_none()) {
+            done = poll_fn(|context| Pin::new(&mut connection).poll_write(context, &octets)).await.map(drop);
+        }
+        reads.abort();
+        (done, counters.slow.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_given_up_and_one_that_takes_little_stays() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (done, slow) = write_to(None).await;
+            assert_eq!((done.unwrap_err().kind(), slow), (io::ErrorKind::TimedOut, 1));
+            let (done, slow) = write_to(Some(Duration::from_millis(20))).await;
+            assert!(done.is_ok() && slow == 0);
+        });
+    }
+}

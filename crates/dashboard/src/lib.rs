@@ -147,7 +147,8 @@ pub struct Dashboard {
     guard: Arc<Guard>,
     counters: Arc<Counters>,
     feed: Arc<Feed>,
-    _runtime: tokio::runtime::Runtime,
+    /// None when it ends.
+    runtime: Option<tokio::runtime::Runtime>,
 }
 
 impl Dashboard {
@@ -182,7 +183,7 @@ impl Dashboard {
                 .map_err(StartError::Threads)?;
         }
         runtime.spawn(server::accept(listener, site));
-        Ok(Dashboard { address, guard, counters, feed, _runtime: runtime })
+        Ok(Dashboard { address, guard, counters, feed, runtime: Some(runtime) })
     }
 
     /// Where it listens.
@@ -214,5 +215,9 @@ impl Dashboard {
 impl Drop for Dashboard {
     fn drop(&mut self) {
         self.feed.stop();
+        // What waits for a router's answer is not waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
