@@ -9,6 +9,8 @@ const RING = 92;
 const RING_STEP = 26;
 const SPACE = 15;
 const LABELS_MAX = 18;
+const ROW = 30;
+const GAP = 40;
 const ORDER = ["app", "memif", "other", "ether", "udp", "tcp", "ws"];
 
 /** Radius and angle of each of `count` places on rings, of which the inner ones are full. */
@@ -25,13 +27,20 @@ export function rings(count) {
   return places;
 }
 
-/** An angle moved out of the way to the left and to the right. */
-export function aside(angle) {
-  const free = 0.42;
-  const turn = ((angle + Math.PI / 2) / (2 * Math.PI)) % 1;
-  const half = turn < 0.5 ? 0 : 1;
-  const along = turn * 2 - half;
-  return (half ? free : Math.PI + free) + (Math.PI - 2 * free) * (along * 0.92 + 0.04);
+/**
+ * Places of a few faces, whose labels are to be read: a column on each side, so that no label is in
+ * the way of another. The middle is left free for lines to other routers.
+ */
+export function columns(count) {
+  const left = Math.ceil(count / 2);
+  return Array.from({ length: count }, (_, index) => {
+    const isLeft = index < left;
+    const [here, side] = isLeft ? [index, left] : [index - left, count - left];
+    const upper = Math.ceil(side / 2);
+    const y = here < upper ? -(GAP + (upper - 1 - here) * ROW) : GAP + (here - upper) * ROW;
+    const out = Math.cos((Math.min(1, Math.abs(y) / (GAP + ROW * 5)) * Math.PI) / 2);
+    return [(isLeft ? -1 : 1) * (72 + 50 * out), y];
+  });
 }
 
 /** Pairs of faces that are the two ends of one link between routers of the page. */
@@ -112,28 +121,26 @@ export class Map_ {
   }
 
   place(groups) {
-    const columns = Math.ceil(Math.sqrt(groups.length));
-    const rows = Math.ceil(groups.length / columns);
-    const places = groups.map((group) => rings(group.faces.length));
-    const outer = Math.max(...places.flat().map(([radius]) => radius), RING);
-    const isLabelled = groups.some((group) => group.faces.length <= LABELS_MAX);
-    const [across, down] = [2 * outer + (isLabelled ? 330 : 70), 2 * outer + 56];
+    const across = Math.ceil(Math.sqrt(groups.length));
+    const down = Math.ceil(groups.length / across);
+    const isFew = groups.every((group) => group.faces.length <= LABELS_MAX);
+    const places = groups.map((group) => (isFew ? columns(group.faces.length)
+      : rings(group.faces.length).map(([radius, angle]) => [radius * Math.cos(angle), radius * Math.sin(angle)])));
+    const reach = Math.max(RING * 0.6, ...places.flat().map(([x, y]) => (isFew ? Math.abs(y) : Math.hypot(x, y))));
+    const [width, height] = [isFew ? 610 : 2 * reach + 70, 2 * reach + 44];
     groups.forEach((group, index) => {
-      group.x = across * ((index % columns) + 0.5);
-      group.y = down * (Math.floor(index / columns) + 0.5);
+      group.x = width * ((index % across) + 0.5);
+      group.y = height * (Math.floor(index / across) + 0.5);
       group.faces.forEach((item, at) => {
-        const [radius, even] = places[index][at];
-        // Beside other routers the way to them stays free.
-        const angle = groups.length > 1 && isLabelled ? aside(even) : even;
-        item.x = group.x + radius * Math.cos(angle) * (isLabelled ? 1.12 : 1);
-        item.y = group.y + radius * Math.sin(angle);
+        const [x, y] = places[index][at];
+        [item.x, item.y] = [group.x + x, group.y + y];
       });
     });
-    const box = `0 0 ${across * columns} ${down * rows}`;
+    const box = `0 0 ${width * across} ${height * down}`;
     if (this.svg.getAttribute("viewBox") === box) return;
     this.svg.setAttribute("viewBox", box);
     // Few faces are not to be drawn larger than they are read best.
-    this.svg.style.maxHeight = `${Math.round(down * rows * 1.3)}px`;
+    this.svg.style.maxHeight = `${Math.round(height * down * 1.25)}px`;
   }
 
   /** Elements by key, made once. */
@@ -167,7 +174,7 @@ export class Map_ {
       edge.classList.toggle("on", amount > 0);
       node.setAttribute("transform", `translate(${item.x.toFixed(1)} ${item.y.toFixed(1)})`);
       shape.setAttribute("class", `node k-${item.kind}${amount > 0 ? " on" : ""}${item.stranger ? " ghost" : ""}`);
-      const isRight = item.x >= group.x - 1;
+      const isRight = item.x >= group.x;
       for (const [text, y] of [[label, -1], [rate, 10]]) {
         text.setAttribute("x", isRight ? 10 : -10);
         text.setAttribute("y", y);

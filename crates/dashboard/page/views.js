@@ -121,9 +121,9 @@ class Overview {
       t.Out.set(...parts(last?.bits[1] ?? 0, "bit/s"));
       t.Interests.set(...parts(now.interests[0], "/s"), `${short(now.interests[1])}/s out`);
       t.Data.set(...parts(now.data[0], "/s"), `${short(now.data[1])}/s out`);
-      t.Satisfied.set(percent(now.satisfied), "", "of Interests that ended");
-      t["Store hits"].set(percent(last?.hits ?? null), "", `${plural(memory.entries, "Data", "Data")}, ${octets(memory.octets)}`);
-      t.Pending.set(whole(now.pit), "", `${plural(now.fib, "prefix", "prefixes")} in the FIB`);
+      t.Satisfied.set(percent(now.satisfied), "", "of Interests");
+      t["Store hits"].set(percent(last?.hits ?? null), "", octets(memory.octets));
+      t.Pending.set(whole(now.pit), "", "in the PIT");
       t.Drops.set(...parts(drops.reduce((all, drop) => all + drop.rate, 0), "/s"), `${short(drops.reduce((all, drop) => all + drop.total, 0))} in all`);
     }
     this.bits.update(history.map(({ at, bits }) => ({ at, values: bits })));
@@ -138,18 +138,20 @@ class Faces {
   constructor() {
     this.filter = filterBox("Filter faces", () => this.update(router()));
     this.count = h("span", { class: "muted" });
-    const both = (label, get, factor = 1) => [0, 1].map((side) => number(`${label} ${side ? "out" : "in"}`, (item) => get(item)[side] * factor));
+    const sized = (width, column) => ({ ...column, width });
+    const both = (label, get, factor = 1) => ["in", "out"].map((way, side) => sized(6, number(`${label} ${way}`, (item) => get(item)[side] * factor)));
+    const what = (item) => [item.persistency, item.link === "point-to-point" ? "" : item.link].filter(Boolean).join(", ");
     this.table = new Table({
       label: "Faces", keyOf: (item) => item.id, sort: 3, empty: "No face matches.",
       columns: [
-        { label: "Face", number: true, key: (item) => Number(item.id), text: (item) => item.id },
-        { label: "Kind", key: kindOf, text: (item) => item.uri.split(":")[0], kind: kindOf },
-        name("Remote", (item) => item.uri),
-        ...both("bit/s", (item) => item.octets, 8),
-        ...both("Int/s", (item) => item.interests), ...both("Data/s", (item) => item.data), number("Nacks/s", (item) => item.nacks[0] + item.nacks[1]),
-        { label: "MTU", number: true, key: (item) => item.mtu ?? 0, text: (item) => orDash(whole)(item.mtu) },
-        { label: "Is", key: (item) => item.persistency, text: (item) => [item.persistency, item.link === "point-to-point" ? "" : item.link].filter(Boolean).join(", "), className: "short" },
-        actions("Destroy", "Destroys the face, with its routes", (item) => act({ do: "face_destroy", face: Number(item.id) }, `Destroy face ${item.id} to ${item.uri}? Its routes go with it.`)),
+        sized(4.5, { label: "Face", number: true, key: (item) => Number(item.id), text: (item) => item.id }),
+        sized(6.5, { label: "Kind", key: kindOf, text: (item) => item.uri.split(":")[0], kind: kindOf }),
+        sized(16, name("Remote", (item) => item.uri)),
+        ...both("bit/s", (item) => item.octets, 8), ...both("Int/s", (item) => item.interests), ...both("Data/s", (item) => item.data),
+        sized(5.5, number("Nacks/s", (item) => item.nacks[0] + item.nacks[1])),
+        sized(5, { label: "MTU", number: true, key: (item) => item.mtu ?? 0, text: (item) => orDash(whole)(item.mtu) }),
+        sized(7.5, { label: "Is", key: what, text: what, className: "short" }),
+        sized(6, actions("Destroy", "Destroys the face, with its routes", (item) => act({ do: "face_destroy", face: Number(item.id) }, `Destroy face ${item.id} to ${item.uri}? Its routes go with it.`))),
       ],
     });
     const create = form("Create a face", [textField("New face to", "uri", "udp://192.0.2.7")], "Create", ({ uri }) => act({ do: "face_create", uri }));

@@ -44,11 +44,15 @@ pub(crate) fn explore(reach: &Reach, wanted: &str) -> Result<Value, Trouble> {
         "manifests": format!("{:?}", info.signature_mode),
     });
     if info.is_directory {
-        let octets = consumer.fetch(&listing_name(wanted.as_name())).map_err(unfetched)?;
+        let octets = listed(&consumer, &wanted)?;
         return Ok(json!({"kind": "directory", "about": about, "directory": directory(&wanted, &octets)}));
     }
     let octets = beginning(&consumer, &info)?;
     Ok(json!({"kind": "object", "about": about, "content": content(&octets, info.octets)}))
+}
+
+fn listed(consumer: &Consumer, directory: &Name) -> Result<Vec<u8>, Trouble> {
+    consumer.fetch(&listing_name(directory.as_name())).map_err(unfetched)
 }
 
 fn directory(of: &Name, octets: &[u8]) -> Value {
@@ -115,6 +119,11 @@ fn unfetched(error: FetchError) -> Trouble {
 
 #[cfg(test)]
 mod tests {
+    use namely_daemon::Router;
+    use namely_daemon::config::Config;
+    use namely_security::TrustPolicy;
+    use namely_socket::{Producer, ProducerOptions, PublishOptions, Suite, Trust};
+    use namely_wire::FaceUri;
     use namely_wire::rdr::{ListingEntry, encode_listing};
 
     use super::*;
@@ -131,6 +140,30 @@ mod tests {
         assert_eq!(cut["cut"], true);
         long[PREVIEW_OCTETS_MAX - 1] = b'a';
         assert_eq!(content(&long, Some(PREVIEW_OCTETS_MAX as u64))["cut"], false, "all of it");
+    }
+
+    #[test]
+    fn a_listing_at_the_limit_is_fetched_and_a_longer_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("namely.sock").to_str().unwrap().to_owned();
+        let mut config = Config::default();
+        config.faces.listen = vec![FaceUri::Unix(socket.clone())];
+        let _router = Router::start(config).unwrap();
+        let router = Some(format!("unix://{socket}"));
+        let trust = Trust::Policy(TrustPolicy::digest_only().into());
+        let reach = Reach { router: router.clone(), trust_router_of: String::new(), trust };
+        let options = ProducerOptions { router, suite: Suite::DigestSha256, ..ProducerOptions::default() };
+        let producer = Producer::bind("/lab".parse().unwrap(), options).unwrap();
+        let consumer = Consumer::bind(Name::new(), reach.consumer(TIMEOUT, LISTING_OCTETS_MAX)).unwrap();
+        for (name, octets, is_fetched) in
+            [("/lab/a", LISTING_OCTETS_MAX, true), ("/lab/b", LISTING_OCTETS_MAX + 1, false)]
+        {
+            let name: Name = name.parse().unwrap();
+            let content = vec![b'x'; octets as usize];
+            producer.publish(&listing_name(name.as_name()), &content, &PublishOptions::default()).unwrap();
+            let found = listed(&consumer, &name);
+            assert_eq!(found.is_ok(), is_fetched, "{octets}: {:?}", found.err());
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use namely_client::RouteOptions;
 use namely_dashboard::{
-    BODY_OCTETS_MAX, CONNECTIONS_MAX, Dashboard, EXPLORATIONS_MAX, Options, PREVIEW_OCTETS_MAX,
+    ACTIONS_MAX, BODY_OCTETS_MAX, CONNECTIONS_MAX, Dashboard, EXPLORATIONS_MAX, Options, PREVIEW_OCTETS_MAX,
     REQUEST_OCTETS_MAX, STREAMS_MAX, StartError,
 };
 use namely_socket::PublishOptions;
@@ -228,32 +228,41 @@ fn heads_and_bodies_at_their_limits_are_read_and_longer_ones_are_not() {
 }
 
 #[test]
-fn so_many_explorations_are_under_way_and_one_more_is_told_to_come_again() {
+fn so_many_explorations_and_commands_are_under_way_and_one_more_is_told_to_come_again() {
     // A router that takes connections and never says anything.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("silent.sock");
     let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let options = Options { routers: vec![Some(format!("unix://{}", path.display()))], ..Options::default() };
     let page = Dashboard::start(options).unwrap();
-    let (address, token) = (page.address(), page.token().to_owned());
-    let (told, hear) = std::sync::mpsc::channel();
-    for _ in 0..=EXPLORATIONS_MAX {
-        let (told, token) = (told.clone(), token.clone());
-        thread::spawn(move || told.send(explore(address, &token)));
+    let explore = json!({"router": 0, "name": "/x"});
+    let act = json!({"router": 0, "do": "face_destroy", "face": 300});
+    for (path, body, at_once) in [("/api/explore", explore, EXPLORATIONS_MAX), ("/api/act", act, ACTIONS_MAX)]
+    {
+        let refused = || page.counters().refused_busy.load(Ordering::Relaxed);
+        let before = refused();
+        let (address, request) = (page.address(), request_with_token(&page, path, &body));
+        let (told, hear) = std::sync::mpsc::channel();
+        for _ in 0..=at_once {
+            let (told, request) = (told.clone(), request.clone());
+            thread::spawn(move || {
+                let mut stream = std::net::TcpStream::connect(address).unwrap();
+                stream.write_all(request.as_bytes()).unwrap();
+                told.send(answer(stream).status)
+            });
+        }
+        assert_eq!(hear.recv_timeout(Duration::from_secs(60)).unwrap(), 503, "{path}");
+        assert_eq!(refused() - before, 1, "the others wait for the router");
     }
-    assert_eq!(hear.recv_timeout(Duration::from_secs(60)).unwrap(), 503);
-    assert_eq!(page.counters().refused_busy.load(Ordering::Relaxed), 1, "the others wait for the router");
 }
 
-fn explore(address: SocketAddr, token: &str) -> u16 {
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let body = "{\"router\":0,\"name\":\"/x\"}";
+fn request_with_token(page: &Dashboard, path: &str, body: &serde_json::Value) -> String {
+    let (token, body) = (page.token(), body.to_string());
     let octets = body.len();
-    let request = format!(
-        "POST /api/explore HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nContent-Length: {octets}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    answer(stream).status
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\
+         Content-Length: {octets}\r\n\r\n{body}"
+    )
 }
 
 #[test]

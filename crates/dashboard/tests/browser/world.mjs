@@ -63,20 +63,22 @@ export class World {
     writeFileSync(file, extra);
     this.start(name, "up", "--config", file);
     await eventually(name, () => this.tryRun("status", "--json", "--router", uri).startsWith("{"));
+    const udp = () => /udp4:\/\/127.0.0.1:(\d+)/.exec(this.children.get(name).said)?.[1];
+    await eventually("its UDP port", udp);
+    return udp();
   }
 
   async startNear() {
     const listen = JSON.stringify([this.near, "udp://127.0.0.1:0", "tcp://127.0.0.1:0"]);
     await this.startRouter("desk", this.near, `[faces]\nlisten = ${listen}\nfaces_max = 4096\nmulticast = []\n[cs.disk]\nfolder = ${JSON.stringify(join(this.dir, "disk"))}\n`);
-    this.nearUdp = /udp4:\/\/127.0.0.1:(\d+)/.exec(this.children.get("desk").said)[1];
+    this.nearTcp = /tcp4:\/\/127.0.0.1:(\d+)/.exec(this.children.get("desk").said)[1];
     this.run("route", "add", "/lab", `udp://127.0.0.1:${this.farUdp}`, "--router", this.near);
     this.run("strategy", "set", "/lab", "asf", "--router", this.near);
     this.run("route", "add", "/lab/%3Cscript%3Ealert%281%29%3C%2Fscript%3E", "1", "--router", this.near);
   }
 
   async begin() {
-    await this.startRouter("lab", this.far, `[faces]\nlisten = ${JSON.stringify([this.far, "udp://127.0.0.1:0"])}\nmulticast = []\n`);
-    this.farUdp = /udp4:\/\/127.0.0.1:(\d+)/.exec(this.children.get("lab").said)[1];
+    this.farUdp = await this.startRouter("lab", this.far, `[faces]\nlisten = ${JSON.stringify([this.far, "udp://127.0.0.1:0"])}\nmulticast = []\n`);
     await this.startNear();
     mkdirSync(join(this.dir, "data", "calibration"), { recursive: true });
     writeFileSync(join(this.dir, "data", HOSTILE), "x\n");
@@ -96,7 +98,7 @@ export class World {
     let isOn = true;
     const done = (async () => {
       for (let turn = 0; isOn; turn += 1) {
-        for (const words of [["get", `/lab/data/run${7 + (turn % 2)}.root`, "-o", join(this.dir, "out"), "--force"], ["peek", `/elsewhere/${turn}`]]) {
+        for (const words of [["get", `/lab/data/run${7 + (turn % 2)}.root`, "-o", join(this.dir, "out")], ["peek", `/elsewhere/${turn}`]]) {
           if (!isOn) break;
           await new Promise((resolve) => spawn(process.env.NAMELY_BIN, [...words, "--router", this.near], { env: this.env, cwd: this.dir, stdio: "ignore" }).once("exit", resolve));
           rmSync(join(this.dir, "out"), { force: true });
