@@ -83,7 +83,7 @@ impl<'a> Eye<'a> {
         let now = Sample::take(client)?;
         let before = self.before.take().filter(|before| before.status.start_ms == now.status.start_ms);
         let rates = Rates::between(before.as_ref().unwrap_or(&now), &now);
-        if before.is_none() || self.looks % SELDOM == 0 {
+        if before.is_none() || self.looks.is_multiple_of(SELDOM) {
             self.seldom = seldom(client, now.status.routes)?;
         }
         self.looks += 1;
@@ -311,7 +311,7 @@ mod tests {
         let route =
             Route { face_id: 1, origin: Default::default(), cost: 0, flags: 0, expiration_period_ms: None };
         for (n, shown) in [(ROUTES_MAX, ROUTES_MAX), (ROUTES_MAX + 1, ROUTES_MAX)] {
-            let entry = RibEntry { prefix: Name::new(), routes: vec![route.clone(); n] };
+            let entry = RibEntry { prefix: Name::new(), routes: vec![route; n] };
             assert_eq!(routes(&[entry]).as_array().unwrap().len(), shown);
         }
         for (n, shown) in [(OBJECTS_MAX, OBJECTS_MAX), (OBJECTS_MAX + 1, OBJECTS_MAX)] {

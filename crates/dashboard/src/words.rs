@@ -18,8 +18,7 @@ pub struct Meaning {
 pub fn meanings() -> BTreeMap<String, Meaning> {
     let mut found = BTreeMap::new();
     let (mut subject, mut scope) = ("", "");
-    let mut lines = COUNTERS.lines().peekable();
-    while let Some(line) = lines.next() {
+    for line in COUNTERS.lines() {
         if line.starts_with('#') {
             scope = line.trim_start_matches(['#', ' ']);
         }

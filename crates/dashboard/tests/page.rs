@@ -3,7 +3,7 @@
 mod common;
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;

@@ -320,7 +320,18 @@ async function pictures() {
     writeFileSync(join(process.env.IMAGES, `dashboard-${colorScheme}.png`), await page.screenshot());
   }
   await page.context().close();
+  writeFileSync(join(process.env.IMAGES, "top.svg"), terminal("namely top --once", world.run("top", "--once", "--interval", "2", "--router", world.near)));
   leave();
+}
+
+/** What a terminal shows, as a picture. */
+function terminal(command, said) {
+  const lines = [`$ ${command}`, ...said.trimEnd().split("\n").slice(0, 30)];
+  const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const rows = lines.map((line, index) => `<text x="14" y="${26 + index * 17}" xml:space="preserve">${escape(line)}</text>`);
+  const [width, height] = [28 + Math.max(...lines.map((line) => line.length)) * 7.3, 24 + lines.length * 17];
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${Math.ceil(width)}" height="${height}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12" fill="#e5e9ed">\n` +
+    `<rect width="100%" height="100%" rx="8" fill="#1a2027"/>\n${rows.join("\n")}\n</svg>\n`;
 }
 
 /** What the process costs: with nobody there, and with one page, with as many faces. */
