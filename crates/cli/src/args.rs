@@ -117,6 +117,8 @@ pub enum Command {
     Status(status::Status),
     /// Show what passes through the router just now, in the terminal
     Top(top::Top),
+    /// Show routers while they work on a web page
+    Dashboard(dashboard::Dashboard),
     /// Say what the router would do with a name now, and why
     Why(why::Why),
     /// Show what becomes of each packet below a prefix

@@ -6,6 +6,7 @@ pub mod cert;
 pub mod channel;
 pub mod complete;
 pub mod cs;
+pub mod dashboard;
 pub mod demo;
 pub mod dissect;
 pub mod face;
@@ -75,6 +76,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Poke(c) => c.run(&ctx),
         Command::Status(c) => c.run(&ctx),
         Command::Top(c) => c.run(&ctx),
+        Command::Dashboard(c) => c.run(&ctx),
         Command::Face(c) => c.run(&ctx),
         Command::Channel(c) => c.run(&ctx),
         Command::Wait(c) => c.run(&ctx),

@@ -28,6 +28,7 @@ mod bindings;
 mod dataset;
 mod error;
 mod faces;
+pub mod rates;
 mod routes;
 mod tables;
 mod traces;

@@ -87,7 +87,7 @@ pub struct EgressArgs {
 }
 
 /// `HOST:PORT` of an address of this machine, or `:PORT` for all of them.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let Some(port) = text.strip_prefix(':') else {
         return text.parse().map_err(|_| {
             format!("'{text}' is no address to listen on: give 127.0.0.1:8080, [::1]:8080 or :8080")

@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use namely_client::rates::{Rates, Sample};
 
-use self::rates::{Rates, Sample};
+use self::rates::Shown;
 use super::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
@@ -89,23 +90,24 @@ impl Top {
             std::thread::sleep(end.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
         }
         let rates = Rates::between(&first, &Sample::take(&mut router)?);
-        let hot = if self.prefixes { prefixes::look(&mut router)? } else { Vec::new() };
-        let rates = rates.with_prefixes(hot);
+        let prefixes = if self.prefixes { prefixes::look(&mut router)? } else { Vec::new() };
+        let shown = Shown { rates, prefixes };
         if ctx.out.is_json() {
-            ctx.out.line(&rates.json(self.sort, &self.filter).to_string());
+            ctx.out.line(&rates::json(&shown, self.sort, &self.filter).to_string());
             return Ok(());
         }
-        rates.heading().iter().for_each(|line| ctx.out.line(line));
+        let Shown { rates, prefixes } = shown;
+        rates::heading(&rates).iter().for_each(|line| ctx.out.line(line));
         let faces: Vec<Vec<Cell>> =
-            rates.faces(self.sort, &self.filter).iter().map(|face| face.cells()).collect();
+            rates::faces(&rates, self.sort, &self.filter).iter().map(rates::face_cells).collect();
         ctx.out.line("");
         ctx.out.table(&rates::FACE_COLUMNS, &faces);
-        let hot: Vec<Vec<Cell>> = rates.prefixes.iter().map(|hot| hot.cells()).collect();
+        let hot: Vec<Vec<Cell>> = prefixes.iter().map(|hot| hot.cells()).collect();
         if !hot.is_empty() {
             ctx.out.line("");
             ctx.out.table(&prefixes::COLUMNS, &hot);
         }
-        let events: Vec<Vec<Cell>> = rates.events().iter().map(|event| event.cells()).collect();
+        let events: Vec<Vec<Cell>> = rates.events.iter().map(rates::event_cells).collect();
         if !events.is_empty() {
             ctx.out.line("");
             ctx.out.table(&rates::EVENT_COLUMNS, &events);

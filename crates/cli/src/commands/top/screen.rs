@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_client::Client;
+use namely_client::rates::{Rates, Sample};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::Sort;
 use super::prefixes::look;
-use super::rates::{Rates, Sample};
+use super::rates::Shown;
 use super::view::{Chosen, draw};
 use crate::failure::Failure;
 
@@ -53,14 +54,16 @@ fn show(
     (has_prefixes, stop): (bool, &AtomicBool),
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
-    let look = |router: &mut Client| if has_prefixes { look(router) } else { Ok(Vec::new()) };
-    // Who may not is told at once.
-    look(router)?;
-    let mut before = Some(Sample::take(router)?);
-    let (mut rates, mut trouble) = (None, None);
+    let look = |router: &mut Client| {
+        let sample = Sample::take(router)?;
+        Ok::<_, Failure>((sample, if has_prefixes { look(router)? } else { Vec::new() }))
+    };
+    // Who may not look at prefixes is told at once.
+    let mut before = Some(look(router)?.0);
+    let (mut shown, mut trouble) = (None, None);
     let mut due = Instant::now() + interval;
     while !stop.load(Ordering::Relaxed) {
-        terminal.draw(|frame| draw(frame, rates.as_ref(), &chosen, trouble.as_deref())).map_err(failed)?;
+        terminal.draw(|frame| draw(frame, shown.as_ref(), &chosen, trouble.as_deref())).map_err(failed)?;
         let wait = due.saturating_duration_since(Instant::now());
         let is_typed = match event::poll(wait.min(LOOK)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => false,
@@ -83,10 +86,10 @@ fn show(
             continue;
         }
         // A router that starts again is there again; until then what was known stays in sight.
-        match Sample::take(router).and_then(|now| Ok((now, look(router)?))) {
+        match look(router) {
             Ok((now, prefixes)) => {
-                let next = before.as_ref().map(|before| Rates::between(before, &now));
-                rates = next.map(|next| next.with_prefixes(prefixes)).or(rates);
+                let rates = before.as_ref().map(|before| Rates::between(before, &now));
+                shown = rates.map(|rates| Shown { rates, prefixes }).or(shown);
                 (before, trouble) = (Some(now), None);
             }
             Err(failure) => (before, trouble) = (None, Some(failure.message)),

@@ -1,6 +1,7 @@
 //! How it looks: the router in a few lines, faces, what is counted, and the keys, from 80 columns
 //! and 24 lines on.
 
+use namely_client::rates::Rates;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -8,7 +9,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table};
 
 use super::Sort;
-use super::rates::{Rates, short};
+use super::prefixes::Hot;
+use super::rates::{Shown, faces, heading, short};
 
 /// What the person has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +23,13 @@ pub(super) struct Chosen {
 }
 
 /// Draws it; `trouble` is why nothing new is known.
-pub(super) fn draw(frame: &mut Frame<'_>, rates: Option<&Rates>, chosen: &Chosen, trouble: Option<&str>) {
-    let Some(rates) = rates else {
+pub(super) fn draw(frame: &mut Frame<'_>, shown: Option<&Shown>, chosen: &Chosen, trouble: Option<&str>) {
+    let Some(Shown { rates, prefixes: hottest }) = shown else {
         return frame.render_widget(Paragraph::new(trouble.unwrap_or("looking ...")), frame.area());
     };
-    let heading = rates.heading();
-    let events = rates.events().len().min(6) as u16;
-    let hot = rates.prefixes.len().min(5) as u16;
+    let heading = heading(rates);
+    let events = rates.events.len().min(6) as u16;
+    let hot = hottest.len().min(5) as u16;
     let [head, faces, prefixes, counted, keys] = Layout::vertical([
         Constraint::Length(heading.len() as u16),
         Constraint::Min(4),
@@ -40,7 +42,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, rates: Option<&Rates>, chosen: &Chosen
     frame.render_widget(Paragraph::new(heading), head);
     draw_faces(frame, faces, rates, chosen);
     if hot > 0 {
-        draw_prefixes(frame, prefixes, rates);
+        draw_prefixes(frame, prefixes, hottest);
     }
     if events > 0 {
         draw_events(frame, counted, rates);
@@ -57,7 +59,7 @@ fn bold() -> Style {
 }
 
 fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen) {
-    let faces = rates.faces(chosen.sort, &chosen.filter);
+    let faces = faces(rates, chosen.sort, &chosen.filter);
     // The table's head and the line that says what is left out.
     let room = usize::from(area.height.saturating_sub(3));
     let rows = faces.iter().take(room).map(|face| {
@@ -89,8 +91,8 @@ fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen)
     }
 }
 
-fn draw_prefixes(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
-    let rows = rates.prefixes.iter().map(|hot| {
+fn draw_prefixes(frame: &mut Frame<'_>, area: Rect, hottest: &[Hot]) {
+    let rows = hottest.iter().map(|hot| {
         let part = Line::from(format!("{:.0} %", hot.part * 100.0)).right_aligned();
         Row::new([part, Line::from(hot.prefix.clone())])
     });
@@ -101,7 +103,7 @@ fn draw_prefixes(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
 }
 
 fn draw_events(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
-    let rows = rates.events().iter().map(|event| {
+    let rows = rates.events.iter().map(|event| {
         let face = event.face.map(|face| face.to_string()).unwrap_or_default();
         let numbers = [face, short(event.rate), event.total.to_string()];
         let numbers = numbers.into_iter().map(|number| Line::from(number).right_aligned());
@@ -130,7 +132,6 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::prefixes::Hot;
     use super::super::rates::tests::rates;
     use super::*;
 
@@ -140,7 +141,8 @@ mod tests {
 
     fn drawn(columns: u16, lines: u16, chosen: &Chosen, trouble: Option<&str>) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
-        terminal.draw(|frame| draw(frame, Some(&rates()), chosen, trouble)).unwrap();
+        let shown = Shown { rates: rates(), prefixes: Vec::new() };
+        terminal.draw(|frame| draw(frame, Some(&shown), chosen, trouble)).unwrap();
         let buffer = terminal.backend().buffer();
         let line = |y| (0..columns).map(|x| buffer[(x, y)].symbol()).collect::<String>();
         (0..lines).map(line).collect()
@@ -167,9 +169,9 @@ mod tests {
     fn prefixes_have_a_place_of_their_own_where_they_were_looked_at() {
         let hot = |prefix: &str, part| Hot { prefix: prefix.into(), part };
         let prefixes = vec![hot("/lab/data", 0.75), hot("/other", 0.25)];
-        let rates = rates().with_prefixes(prefixes);
+        let shown = Shown { rates: rates(), prefixes };
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        terminal.draw(|frame| draw(frame, Some(&rates), &chosen(), None)).unwrap();
+        terminal.draw(|frame| draw(frame, Some(&shown), &chosen(), None)).unwrap();
         let buffer = terminal.backend().buffer();
         let line = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
         let all: Vec<String> = (0..24).map(line).collect();

@@ -1,0 +1,120 @@
+//! `namely dashboard`: a web page that shows routers while they work (docs/dashboard.md).
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use namely_dashboard::{Counters, Options, StartError};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::keys::Trust;
+
+/// How soon a signal ends it.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Show routers while they work on a web page: faces, routes, content store, drops, names.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  namely dashboard
+  namely dashboard --router unix:///run/namely.sock --router unix:///run/other.sock
+  namely dashboard --listen 192.0.2.1:9465 --host lab.example
+
+Open the address that it prints: behind the # is a token, without which nothing can be changed, and nothing fetched.")]
+pub struct Dashboard {
+    /// A router to show; may repeat. Otherwise the one that other commands use.
+    #[arg(long, env = "NAMELY_ROUTER", value_name = "URI", action = clap::ArgAction::Append)]
+    router: Vec<String>,
+    /// Where to listen for browsers. Elsewhere than on this machine everything needs the token,
+    /// which then crosses the network as it is.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9465", value_parser = super::proxy::address)]
+    listen: SocketAddr,
+    /// A name by which browsers may call the page, beside addresses and localhost; may repeat.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Seconds between two looks at a router, 0.1 or more.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::status::seconds)]
+    interval: Duration,
+    #[command(flatten)]
+    trust: Trust,
+}
+
+impl Dashboard {
+    /// Serves it until it is stopped.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let routers = match self.router.is_empty() {
+            true => vec![None],
+            false => self.router.iter().cloned().map(Some).collect(),
+        };
+        let options = Options {
+            listen: self.listen,
+            routers,
+            trust_router_of: ctx.global.trusted(),
+            trust: self.trust.of_socket(),
+            hosts: self.host.clone(),
+            interval: self.interval,
+        };
+        let page = namely_dashboard::Dashboard::start(options).map_err(failed)?;
+        if page.is_open_to_others() {
+            ctx.out.remark(format!(
+                "WARNING: {} can be reached from other machines. Who has the token may change the routers, and the token and \
+                 all that the page shows cross the network without encryption: put a proxy with TLS before it, or use \
+                 `ssh -L 9465:127.0.0.1:9465` and listen on this machine alone",
+                page.address()
+            ));
+        }
+        ctx.out.answer(
+            || page.url(),
+            || json!({"kind": "listening", "address": page.address().to_string(), "url": page.url()}),
+        );
+        ctx.out.remark("open it in a browser; Ctrl-C stops");
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
+        }
+        ctx.out.answer(|| summary_text(page.counters()), || summary_json(page.counters()));
+        Ok(())
+    }
+}
+
+fn failed(error: StartError) -> Failure {
+    match error {
+        StartError::Listen(..) => Failure::new(Exit::CannotListen, error.to_string())
+            .hint("choose another address with --listen, such as 127.0.0.1:0 for any free port"),
+        other => Failure::failed(other.to_string()),
+    }
+}
+
+fn counted(counters: &Counters) -> [(&'static str, u64); 9] {
+    [
+        ("requests", &counters.requests),
+        ("looks", &counters.looks),
+        ("actions", &counters.actions),
+        ("refused", &counters.refused),
+        ("refused_full", &counters.refused_full),
+        ("refused_host", &counters.refused_host),
+        ("refused_token", &counters.refused_token),
+        ("refused_busy", &counters.refused_busy),
+        ("slow", &counters.slow),
+    ]
+    .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+}
+
+fn summary_text(counters: &Counters) -> String {
+    let [requests, looks, actions, refused, full, host, token, busy, slow] =
+        counted(counters).map(|(_, n)| n);
+    format!(
+        "{requests} requests, {looks} looks at routers, {actions} commands; refused: {refused} malformed, {full} without a \
+         place, {host} for another host, {token} without the token, {busy} when as many were under way as may be; clients \
+         closed: {slow} too slow"
+    )
+}
+
+fn summary_json(counters: &Counters) -> Value {
+    let mut all: serde_json::Map<String, Value> =
+        counted(counters).iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
+    all.insert("kind".into(), "summary".into());
+    Value::Object(all)
+}

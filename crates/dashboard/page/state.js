@@ -1,0 +1,159 @@
+// What is known of the routers: read from the stream of events, kept, and told to who shows it.
+
+const HISTORY = 120;
+const TOKEN = "namely-token";
+
+export const state = {
+  routers: [], // {sections, faces: Map, history, notes}
+  words: {},
+  chosen: 0,
+  link: "connecting", // connecting, live, gone, token
+  isPaused: false,
+  token: null,
+  tokenWorks: false,
+};
+
+const listeners = new Set();
+let isTold = false;
+
+export const onChange = (listener) => listeners.add(listener);
+
+/** Tells all, once a frame at most. */
+export function tell() {
+  if (isTold) return;
+  isTold = true;
+  requestAnimationFrame(() => {
+    isTold = false;
+    for (const listener of listeners) listener();
+  });
+}
+
+export const router = () => state.routers[state.chosen];
+
+function newRouter() {
+  return { sections: {}, faces: new Map(), history: [], restarted: null, isStale: true };
+}
+
+/** The token comes behind the # once, and leaves the address bar at once. */
+export function takeToken() {
+  const given = /^#token=([0-9a-f]+)$/.exec(location.hash);
+  try {
+    if (given) sessionStorage.setItem(TOKEN, given[1]);
+    state.token = sessionStorage.getItem(TOKEN);
+  } catch {
+    state.token = given ? given[1] : null;
+  }
+  if (given) history.replaceState(null, "", "#overview");
+}
+
+const headers = () => (state.token ? { Authorization: `Bearer ${state.token}` } : {});
+
+/** Asks the dashboard to do something; its answer, or an error with what it said. */
+export async function post(path, body) {
+  const response = await fetch(path, {
+    method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify({ router: state.chosen, ...body }),
+  });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) {
+    const error = new Error(answer.error ?? `the dashboard says ${response.status}`);
+    error.hint = answer.hint;
+    throw error;
+  }
+  return answer;
+}
+
+export async function begin() {
+  fetch("/api/words").then((response) => response.json()).then((words) => {
+    state.words = words.meanings;
+    tell();
+  }).catch(() => {});
+  if (state.token) {
+    fetch("/api/token", { headers: headers() }).then((response) => {
+      state.tokenWorks = response.ok;
+      tell();
+    }).catch(() => {});
+  }
+  for (let wait = 250; ; wait = Math.min(wait * 2, 4000)) {
+    try {
+      if (await listen()) wait = 250;
+    } catch { /* it is asked again */ }
+    if (state.link !== "token") state.link = "gone";
+    tell();
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+/** Reads the stream to its end; whether there was one. EventSource could not send the token. */
+async function listen() {
+  const stop = new AbortController();
+  const response = await fetch("/api/events", { headers: headers(), signal: stop.signal });
+  if (!response.ok) {
+    state.link = response.status === 401 ? "token" : "gone";
+    return false;
+  }
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  // The dashboard says something at least every five seconds.
+  let watchdog = setTimeout(() => stop.abort(), 15000);
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    clearTimeout(watchdog);
+    watchdog = setTimeout(() => stop.abort(), 15000);
+    rest += value;
+    const events = rest.split("\n\n");
+    rest = events.pop();
+    events.forEach(take);
+  }
+  clearTimeout(watchdog);
+  return true;
+}
+
+function take(text) {
+  const [first, second] = text.split("\n");
+  const name = first.slice("event: ".length);
+  const data = JSON.parse(second.slice("data: ".length));
+  state.link = "live";
+  if (name === "state") {
+    data.routers.forEach((whole, index) => {
+      const known = (state.routers[index] ??= newRouter());
+      // What was known stays in sight until something newer is.
+      known.isStale = Object.keys(whole.sections).length === 0;
+      if (known.isStale) return;
+      known.faces = new Map(Object.entries(whole.faces));
+      merge(known, whole.sections);
+    });
+  } else if (name === "change") {
+    const known = state.routers[data.router];
+    if (!known) return;
+    if (known.isStale && data.sections.router) {
+      known.faces = new Map();
+      known.isStale = false;
+    }
+    for (const [id, face] of Object.entries(data.faces)) known.faces.set(id, face);
+    for (const id of data.gone) known.faces.delete(String(id));
+    merge(known, data.sections);
+  }
+  tell();
+}
+
+function merge(known, sections) {
+  const before = known.sections.router;
+  const now = sections.router;
+  if (now && before && now.start_ms !== before.start_ms) {
+    known.restarted = { at: Date.now(), text: `The router started anew at ${new Date(now.start_ms).toLocaleTimeString()}.` };
+    known.history = [];
+  }
+  Object.assign(known.sections, sections);
+  if (!now) return;
+  let [inward, outward] = [0, 0];
+  for (const face of known.faces.values()) {
+    inward += face.octets[0];
+    outward += face.octets[1];
+  }
+  const memory = known.sections.store?.tiers[0];
+  const asked = memory ? memory.hits + memory.misses : 0;
+  known.history.push({
+    at: Date.now(), bits: [inward * 8, outward * 8], interests: now.interests, data: now.data, hits: asked > 0 ? memory.hits / asked : null,
+  });
+  if (known.history.length > HISTORY) known.history.shift();
+}

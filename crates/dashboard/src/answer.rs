@@ -1,0 +1,261 @@
+//! What a request is answered with.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::act::{ACTIONS_MAX, Action, BODY_OCTETS_MAX};
+use crate::explore::{self, EXPLORATIONS_MAX};
+use crate::feed::{Feed, Stream};
+use crate::guard::{Guard, Refusal, harden};
+use crate::page;
+use crate::reach::{Reach, Trouble};
+use crate::server::REQUEST_TIMEOUT;
+use crate::{Counters, Options, meanings};
+
+/// After how long without a change a page is told that the connection is alive.
+const BEAT: Duration = Duration::from_secs(5);
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// What answers need.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) reach: Vec<Reach>,
+    pub(crate) interval: Duration,
+    pub(crate) counters: Arc<Counters>,
+    guard: Arc<Guard>,
+    words: String,
+    explorations: Semaphore,
+    actions: Semaphore,
+}
+
+impl Site {
+    pub(crate) fn new(options: Options, guard: Arc<Guard>, feed: Arc<Feed>, counters: Arc<Counters>) -> Self {
+        let reach = options.routers.into_iter().map(|router| Reach {
+            router,
+            trust_router_of: options.trust_router_of.clone(),
+            trust: options.trust.clone(),
+        });
+        let meanings: serde_json::Map<String, Value> = meanings()
+            .into_iter()
+            .map(|(name, meaning)| (name, json!([meaning.words, meaning.is_drop])))
+            .collect();
+        let words = json!({
+            "meanings": meanings, "interval_ms": options.interval.as_millis() as u64,
+            "reading_needs_token": guard.reading_needs_token(),
+        });
+        Site {
+            feed,
+            reach: reach.collect(),
+            interval: options.interval,
+            counters,
+            guard,
+            words: words.to_string(),
+            explorations: Semaphore::new(EXPLORATIONS_MAX),
+            actions: Semaphore::new(ACTIONS_MAX),
+        }
+    }
+}
+
+pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body> {
+    Counters::count(&site.counters.requests);
+    let mut response = match site.guard.check_host(request.headers()) {
+        Ok(()) => admitted(site, request).await,
+        Err(refusal) => refused(site, refusal),
+    };
+    harden(response.headers_mut());
+    response
+}
+
+async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body> {
+    let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+    let path = request.uri().path().to_owned();
+    match (is_reading, path.as_str()) {
+        (true, "/api/events") => match site.guard.check_reading(request.headers()) {
+            Ok(()) => events(site),
+            Err(refusal) => refused(site, refusal),
+        },
+        (true, "/api/words") => said(StatusCode::OK, "application/json", site.words.clone()),
+        (true, "/api/token") => match site.guard.check_token(request.headers()) {
+            Ok(()) => tell(StatusCode::OK, &json!({"token": true})),
+            Err(refusal) => refused(site, refusal),
+        },
+        (false, "/api/act" | "/api/explore") if request.method() == Method::POST => {
+            match site.guard.check_token(request.headers()) {
+                Ok(()) => asked(site, &path, request).await,
+                Err(refusal) => refused(site, refusal),
+            }
+        }
+        (true, path) => match page::file(path) {
+            Some((_, kind, text)) => said(StatusCode::OK, kind, *text),
+            None => fault(site, StatusCode::NOT_FOUND, "there is no such page"),
+        },
+        _ => fault(site, StatusCode::METHOD_NOT_ALLOWED, "this is read by GET, and told by POST to /api/act"),
+    }
+}
+
+fn refused(site: &Site, refusal: Refusal) -> Response<Body> {
+    let (counter, status, why) = match refusal {
+        Refusal::NoHost => (&site.counters.refused_host, StatusCode::BAD_REQUEST, "a request names one host"),
+        Refusal::Host => (
+            &site.counters.refused_host,
+            StatusCode::MISDIRECTED_REQUEST,
+            "this page is not called so: use an address, localhost, or a name that was given with --host",
+        ),
+        Refusal::Origin => {
+            (&site.counters.refused_host, StatusCode::FORBIDDEN, "a page of another site asks")
+        }
+        Refusal::Token => (
+            &site.counters.refused_token,
+            StatusCode::UNAUTHORIZED,
+            "open the address that the command printed, with its token",
+        ),
+    };
+    Counters::count(counter);
+    tell(status, &json!({"error": why}))
+}
+
+fn fault(site: &Site, status: StatusCode, why: &str) -> Response<Body> {
+    Counters::count(&site.counters.refused);
+    tell(status, &json!({"error": why}))
+}
+
+fn busy(site: &Site, what: &str) -> Response<Body> {
+    Counters::count(&site.counters.refused_busy);
+    let mut response = tell(
+        StatusCode::SERVICE_UNAVAILABLE,
+        &json!({"error": format!("as many {what} as may be are under way")}),
+    );
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn tell(status: StatusCode, value: &Value) -> Response<Body> {
+    said(status, "application/json", value.to_string())
+}
+
+fn said(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// A command or an exploration, whose body says which.
+async fn asked(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Response<Body> {
+    let body = Limited::new(request.into_body(), BODY_OCTETS_MAX).collect();
+    let octets = match tokio::time::timeout(REQUEST_TIMEOUT, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            return fault(site, StatusCode::PAYLOAD_TOO_LARGE, "the body is too long");
+        }
+        Ok(Err(_)) => return fault(site, StatusCode::BAD_REQUEST, "the body ended early"),
+        Err(_) => {
+            Counters::count(&site.counters.slow);
+            return fault(site, StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
+        }
+    };
+    let Ok(body) = serde_json::from_slice::<Value>(&octets) else {
+        return fault(site, StatusCode::BAD_REQUEST, "the body is no JSON");
+    };
+    if path == "/api/act" { acted(site, body).await } else { explored(site, &body).await }
+}
+
+async fn acted(site: &Arc<Site>, body: Value) -> Response<Body> {
+    let (router, action) = match Action::parse(body) {
+        Ok(parsed) => parsed,
+        Err(why) => return fault(site, StatusCode::BAD_REQUEST, &why),
+    };
+    let Ok(_place) = site.actions.try_acquire() else { return busy(site, "commands") };
+    let done = on_router(site, router, move |reach| action.carry_out(reach)).await;
+    site.feed.ring();
+    match done {
+        Some(Ok(done)) => {
+            Counters::count(&site.counters.actions);
+            tell(StatusCode::OK, &json!({"done": done}))
+        }
+        Some(Err(trouble)) => troubled(&trouble),
+        None => fault(site, StatusCode::BAD_REQUEST, "there is no such router"),
+    }
+}
+
+async fn explored(site: &Arc<Site>, body: &Value) -> Response<Body> {
+    let router = body.get("router").and_then(Value::as_u64).and_then(|router| usize::try_from(router).ok());
+    let name = body.get("name").and_then(Value::as_str).map(str::to_owned);
+    let (Some(router), Some(name)) = (router, name) else {
+        return fault(site, StatusCode::BAD_REQUEST, "the body says a router and a name");
+    };
+    let Ok(_place) = site.explorations.try_acquire() else { return busy(site, "explorations") };
+    match on_router(site, router, move |reach| explore::explore(reach, &name)).await {
+        Some(Ok(found)) => tell(StatusCode::OK, &found),
+        Some(Err(trouble)) => troubled(&trouble),
+        None => fault(site, StatusCode::BAD_REQUEST, "there is no such router"),
+    }
+}
+
+/// On a thread that may wait; `None` if there is no such router.
+async fn on_router<T: Send + 'static>(
+    site: &Arc<Site>,
+    router: usize,
+    work: impl FnOnce(&Reach) -> Result<T, Trouble> + Send + 'static,
+) -> Option<Result<T, Trouble>> {
+    site.reach.get(router)?;
+    let site = site.clone();
+    let done = tokio::task::spawn_blocking(move || site.reach.get(router).map(work)).await;
+    done.unwrap_or_else(|_| Some(Err(Trouble { what: "a fault of the page's own".into(), hint: None })))
+}
+
+/// A router or the network said no.
+fn troubled(trouble: &Trouble) -> Response<Body> {
+    tell(StatusCode::BAD_GATEWAY, &json!({"error": trouble.what, "hint": trouble.hint}))
+}
+
+fn events(site: &Site) -> Response<Body> {
+    let Some(stream) = site.feed.watch() else { return busy(site, "pages") };
+    // One event waits here, so that a page which takes none is noticed by those that it misses.
+    let (pieces, queue) = mpsc::channel(1);
+    tokio::spawn(pump(stream, pieces));
+    let mut response = Response::new(StreamBody::new(Pieces(queue)).boxed());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+async fn pump(mut stream: Stream, pieces: mpsc::Sender<Bytes>) {
+    loop {
+        let event = tokio::select! {
+            event = tokio::time::timeout(BEAT, stream.next()) => event,
+            () = pieces.closed() => return,
+        };
+        let event = match event {
+            Ok(Some(event)) => Bytes::copy_from_slice(event.as_bytes()),
+            Ok(None) => return,
+            Err(_) => Bytes::from_static(b"event: beat\ndata: {}\n\n"),
+        };
+        if pieces.send(event).await.is_err() {
+            return;
+        }
+    }
+}
+
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl futures_core::Stream for Pieces {
+    type Item = Result<Frame<Bytes>, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

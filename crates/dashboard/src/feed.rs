@@ -1,0 +1,298 @@
+//! What is known of the routers, and who is told of changes.
+//!
+//! A page gets the whole state first and then changes alone: sections that are another text than
+//! before, and of faces those that differ. A page that does not keep up gets the whole state anew
+//! in the place of what it missed, so that what waits for it is bounded.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
+
+use crate::Counters;
+
+/// Pages that are told of changes at once.
+pub const STREAMS_MAX: usize = 16;
+
+/// Changes that wait for a page; one that is further behind gets the whole state anew.
+pub const CHANGES_WAITING_MAX: usize = 16;
+
+/// What is known of a router.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Look {
+    /// By what they are called; the page knows them.
+    pub(crate) sections: BTreeMap<&'static str, Value>,
+    pub(crate) faces: BTreeMap<u64, Value>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Feed {
+    inner: Mutex<Inner>,
+    /// Told when somebody begins to watch, when a router was changed, and at the end.
+    bell: Condvar,
+    changes: broadcast::Sender<Arc<str>>,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    routers: Vec<Look>,
+    streams: usize,
+    /// Counts what makes a look due before its time.
+    rings: u64,
+    is_stopped: bool,
+}
+
+/// A page that is told of changes. Dropping it gives its place to another.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    feed: Arc<Feed>,
+    changes: broadcast::Receiver<Arc<str>>,
+    /// The whole state, where that comes next.
+    whole: Option<Arc<str>>,
+}
+
+impl Feed {
+    pub(crate) fn new(routers: usize, counters: Arc<Counters>) -> Arc<Self> {
+        let routers = vec![Look::default(); routers];
+        Arc::new(Feed {
+            inner: Mutex::new(Inner { routers, streams: 0, rings: 0, is_stopped: false }),
+            bell: Condvar::new(),
+            changes: broadcast::Sender::new(CHANGES_WAITING_MAX),
+            counters,
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream of changes; `None` if there are as many as may be.
+    pub(crate) fn watch(self: &Arc<Self>) -> Option<Stream> {
+        let mut inner = self.inner();
+        if inner.streams >= STREAMS_MAX {
+            return None;
+        }
+        inner.streams += 1;
+        inner.rings += 1;
+        self.bell.notify_all();
+        Some(Stream { feed: self.clone(), changes: self.changes.subscribe(), whole: Some(inner.whole()) })
+    }
+
+    /// Has routers looked at again before it is time.
+    pub(crate) fn ring(&self) {
+        self.inner().rings += 1;
+        self.bell.notify_all();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.inner().is_stopped = true;
+        self.bell.notify_all();
+    }
+
+    pub(crate) fn looked(&self) {
+        Counters::count(&self.counters.looks);
+    }
+
+    /// Waits for `interval`, or until it rings, and in any case until somebody watches. `None` at
+    /// the end; else whether nobody had watched meanwhile, so that what was known is old.
+    pub(crate) fn pause(&self, interval: Duration) -> Option<bool> {
+        let mut inner = self.inner();
+        let (rings, due) = (inner.rings, Instant::now() + interval);
+        let mut was_alone = false;
+        loop {
+            if inner.is_stopped {
+                return None;
+            }
+            was_alone |= inner.streams == 0;
+            let left = due.saturating_duration_since(Instant::now());
+            if inner.streams > 0 && (was_alone || left.is_zero() || inner.rings != rings) {
+                return Some(was_alone);
+            }
+            inner = if inner.streams == 0 {
+                self.bell.wait(inner).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.bell.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+    }
+
+    /// What a router is found to be.
+    pub(crate) fn found(&self, router: usize, look: Look) {
+        let mut inner = self.inner();
+        let Some(known) = inner.routers.get_mut(router) else { return };
+        let change = known.change_to(&look);
+        *known = look;
+        self.tell(router, change);
+    }
+
+    /// A section of a router; what else is known of it stays.
+    pub(crate) fn found_section(&self, router: usize, name: &'static str, section: Value) {
+        let mut inner = self.inner();
+        let Some(known) = inner.routers.get_mut(router) else { return };
+        let mut look = known.clone();
+        look.sections.insert(name, section);
+        let change = known.change_to(&look);
+        *known = look;
+        self.tell(router, change);
+    }
+
+    /// Under the lock, so that a stream's whole state and what follows it leave nothing out.
+    fn tell(&self, router: usize, change: Option<Value>) {
+        let Some(Value::Object(mut change)) = change else { return };
+        change.insert("router".into(), router.into());
+        // Nobody may be there to hear it.
+        _ = self.changes.send(event("change", &Value::Object(change)));
+    }
+}
+
+impl Inner {
+    fn whole(&self) -> Arc<str> {
+        let routers: Vec<Value> =
+            self.routers.iter().map(|look| json!({"sections": look.sections, "faces": look.faces})).collect();
+        event("state", &json!({"routers": routers}))
+    }
+}
+
+impl Look {
+    /// What makes this one to `next`; `None` if they are the same.
+    fn change_to(&self, next: &Look) -> Option<Value> {
+        let is_new = |(name, section): &(&&'static str, &Value)| self.sections.get(*name) != Some(section);
+        let sections: Map<String, Value> = next
+            .sections
+            .iter()
+            .filter(is_new)
+            .map(|(name, section)| ((*name).to_owned(), section.clone()))
+            .collect();
+        let faces: Map<String, Value> = next
+            .faces
+            .iter()
+            .filter(|(id, face)| self.faces.get(id) != Some(face))
+            .map(|(id, face)| (id.to_string(), face.clone()))
+            .collect();
+        let gone: Vec<u64> = self.faces.keys().filter(|id| !next.faces.contains_key(id)).copied().collect();
+        if sections.is_empty() && faces.is_empty() && gone.is_empty() {
+            return None;
+        }
+        Some(json!({"sections": sections, "faces": faces, "gone": gone}))
+    }
+}
+
+/// An event as the page reads it (HTML, 9.2.5). JSON has no line ends of its own.
+fn event(name: &str, data: &Value) -> Arc<str> {
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+impl Stream {
+    /// The next event, when there is one.
+    pub(crate) async fn next(&mut self) -> Option<Arc<str>> {
+        if let Some(whole) = self.whole.take() {
+            return Some(whole);
+        }
+        match self.changes.recv().await {
+            Ok(change) => Some(change),
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                Counters::count(&self.feed.counters.lagged);
+                let inner = self.feed.inner();
+                self.changes = self.feed.changes.subscribe();
+                Some(inner.whole())
+            }
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut inner = self.feed.inner();
+        inner.streams -= 1;
+        // Who comes later is not to see what was long ago.
+        if inner.streams == 0 {
+            inner.routers.iter_mut().for_each(|look| *look = Look::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn feed() -> Arc<Feed> {
+        Feed::new(1, Arc::default())
+    }
+
+    fn look(section: u64, faces: &[(u64, u64)]) -> Look {
+        Look {
+            sections: [("a", section.into()), ("b", 0.into())].into(),
+            faces: faces.iter().map(|&(id, n)| (id, n.into())).collect(),
+        }
+    }
+
+    fn next(stream: &mut Stream) -> (String, Value) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let event = runtime.block_on(stream.next()).unwrap();
+        let (name, data) = event.trim_end().split_once('\n').unwrap();
+        let data = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+        (name.strip_prefix("event: ").unwrap().to_owned(), data)
+    }
+
+    #[test]
+    fn a_page_gets_the_whole_and_then_what_changes() {
+        let feed = feed();
+        let mut stream = feed.watch().unwrap();
+        feed.found(0, look(1, &[(1, 1), (2, 1)]));
+        feed.found(0, look(1, &[(1, 1), (2, 1)]));
+        feed.found(0, look(2, &[(1, 5), (3, 1)]));
+        assert_eq!(next(&mut stream), ("state".into(), json!({"routers": [{"sections": {}, "faces": {}}]})));
+        let all = json!({"router": 0, "sections": {"a": 1, "b": 0}, "faces": {"1": 1, "2": 1}, "gone": []});
+        assert_eq!(next(&mut stream), ("change".into(), all));
+        let some = json!({"router": 0, "sections": {"a": 2}, "faces": {"1": 5, "3": 1}, "gone": [2]});
+        assert_eq!(next(&mut stream), ("change".into(), some), "and nothing of what was the same");
+        let mut later = feed.watch().unwrap();
+        let (name, data) = next(&mut later);
+        assert_eq!((name.as_str(), &data["routers"][0]["faces"]), ("state", &json!({"1": 5, "3": 1})));
+    }
+
+    #[test]
+    fn so_many_changes_wait_for_a_page_and_one_more_is_the_whole_state() {
+        for (changes, lagged) in [(CHANGES_WAITING_MAX, 0), (CHANGES_WAITING_MAX + 1, 1)] {
+            let feed = feed();
+            let mut stream = feed.watch().unwrap();
+            next(&mut stream);
+            (1..=changes as u64).for_each(|n| feed.found(0, look(n, &[])));
+            let (name, data) = next(&mut stream);
+            assert_eq!(name, if lagged == 0 { "change" } else { "state" });
+            if lagged > 0 {
+                assert_eq!(data["routers"][0]["sections"]["a"], changes as u64);
+            }
+            assert_eq!(feed.counters.lagged.load(Ordering::Relaxed), lagged);
+        }
+    }
+
+    #[test]
+    fn so_many_pages_are_told_and_no_more() {
+        let feed = feed();
+        let mut all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.watch().unwrap()).collect();
+        assert!(feed.watch().is_none());
+        all.pop();
+        assert!(feed.watch().is_some());
+    }
+
+    #[test]
+    fn nothing_is_looked_at_while_nobody_watches() {
+        let feed = feed();
+        let looker = feed.clone();
+        let waits = std::thread::spawn(move || looker.pause(Duration::ZERO));
+        let stream = feed.watch().unwrap();
+        assert!(waits.join().unwrap().is_some());
+        feed.found(0, look(1, &[]));
+        drop(stream);
+        assert_eq!(next(&mut feed.watch().unwrap()).1["routers"][0]["sections"], json!({}), "it is old");
+        feed.stop();
+        assert_eq!(feed.pause(Duration::ZERO), None);
+    }
+}

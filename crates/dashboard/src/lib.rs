@@ -1,0 +1,223 @@
+//! A web page that shows routers while they work: what passes their faces, routes and strategies,
+//! the content store, drops with what they mean, and what is below a name (docs/dashboard.md).
+//!
+//! It runs in a process of its own and is a client of each router, like every other: it reads
+//! management's datasets while somebody looks, and streams what has changed to the page by
+//! server-sent events. It never runs inside a router, never asks another host for a part of the
+//! page, and changes a router only for who has its token.
+//!
+//! ```no_run
+//! use namely_dashboard::{Dashboard, Options};
+//!
+//! let dashboard = Dashboard::start(Options::default())?;
+//! println!("{}", dashboard.url());
+//! # Ok::<(), namely_dashboard::StartError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod act;
+mod answer;
+mod connection;
+mod explore;
+mod feed;
+mod guard;
+mod look;
+mod page;
+mod reach;
+mod server;
+mod words;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use self::feed::Feed;
+use self::guard::Guard;
+
+pub use self::act::{ACTIONS_MAX, BODY_OCTETS_MAX};
+pub use self::connection::SLOW_TIMEOUT;
+pub use self::explore::{ENTRIES_MAX, EXPLORATIONS_MAX, LISTING_OCTETS_MAX, PREVIEW_OCTETS_MAX};
+pub use self::feed::{CHANGES_WAITING_MAX, STREAMS_MAX};
+pub use self::look::{COUNTERS_MAX, FACES_MAX, OBJECTS_MAX, ROUTES_MAX, TEXT_CHARS_MAX};
+pub use self::server::{CONNECTIONS_MAX, REQUEST_OCTETS_MAX, REQUEST_TIMEOUT};
+pub use self::words::{Meaning, meanings};
+
+/// Routers of one page.
+pub const ROUTERS_MAX: usize = 32;
+
+/// What the page shows, and to whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens; port 0 is any.
+    pub listen: SocketAddr,
+    /// The routers' addresses; `None` is the one in the usual places.
+    pub routers: Vec<Option<String>>,
+    /// Users whose routers on this machine are trusted too.
+    pub trust_router_of: String,
+    /// Who is believed of what is fetched.
+    pub trust: namely_socket::Trust,
+    /// Names by which browsers may call it, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// How often routers are looked at while somebody watches.
+    pub interval: Duration,
+}
+
+impl Default for Options {
+    /// The usual router, once a second, for this machine.
+    fn default() -> Self {
+        Options {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            routers: vec![None],
+            trust_router_of: String::new(),
+            trust: namely_socket::Trust::User,
+            hosts: Vec::new(),
+            interval: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What was asked for, and what was refused.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Requests.
+    pub requests: AtomicU64,
+    /// Connections that were one more than there may be.
+    pub refused_full: AtomicU64,
+    /// Requests for a host by whose name nobody may call the page.
+    pub refused_host: AtomicU64,
+    /// Requests without the token, or with another.
+    pub refused_token: AtomicU64,
+    /// Requests for what there is not, or that cannot be read.
+    pub refused: AtomicU64,
+    /// Requests that were one more of their kind than there may be at once.
+    pub refused_busy: AtomicU64,
+    /// Clients that took too long to ask, or to take what they asked for.
+    pub slow: AtomicU64,
+    /// Times that a page got the whole state anew, because it had not kept up with changes.
+    pub lagged: AtomicU64,
+    /// Looks at routers.
+    pub looks: AtomicU64,
+    /// Commands to routers that were carried out.
+    pub actions: AtomicU64,
+}
+
+impl Counters {
+    fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum StartError {
+    /// Environment: the address cannot be listened on.
+    Listen(SocketAddr, io::Error),
+    /// Environment: the system has no room for its threads.
+    Threads(io::Error),
+    /// Environment: the system has no randomness for a token.
+    Token,
+    /// Caller: no router, or more than [`ROUTERS_MAX`].
+    Routers(usize),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            StartError::Threads(error) => write!(f, "cannot start threads: {error}"),
+            StartError::Token => f.write_str("the system has no randomness for a token"),
+            StartError::Routers(0) => f.write_str("there is no router to show"),
+            StartError::Routers(n) => write!(f, "{n} routers are more than the {ROUTERS_MAX} of one page"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A page that is served. Dropping it ends it.
+#[derive(Debug)]
+pub struct Dashboard {
+    address: SocketAddr,
+    guard: Arc<Guard>,
+    counters: Arc<Counters>,
+    feed: Arc<Feed>,
+    /// None when it ends.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Dashboard {
+    /// Listens, and looks at the routers from when somebody watches.
+    ///
+    /// # Errors
+    /// See [`StartError`]. A router that is not there is no error: the page says so.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let routers = options.routers.len();
+        if !(1..=ROUTERS_MAX).contains(&routers) {
+            return Err(StartError::Routers(routers));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(EXPLORATIONS_MAX + ACTIONS_MAX)
+            .thread_name("namely-page")
+            .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+        let failed = |error| StartError::Listen(options.listen, error);
+        let listener = runtime.block_on(TcpListener::bind(options.listen)).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let guard = Guard::new(address, options.hosts.clone()).ok_or(StartError::Token)?;
+        let (guard, counters) = (Arc::new(guard), Arc::new(Counters::default()));
+        let feed = Feed::new(routers, counters.clone());
+        let site = Arc::new(answer::Site::new(options, guard.clone(), feed.clone(), counters.clone()));
+        for router in 0..routers {
+            let site = site.clone();
+            thread::Builder::new()
+                .name(format!("look-{router}"))
+                .spawn(move || look::look_on(&site.feed, router, &site.reach[router], site.interval))
+                .map_err(StartError::Threads)?;
+        }
+        runtime.spawn(server::accept(listener, site));
+        Ok(Dashboard { address, guard, counters, feed, runtime: Some(runtime) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The page's address with the token, which a browser does not send to anybody.
+    pub fn url(&self) -> String {
+        format!("http://{}/#token={}", self.address, self.guard.token())
+    }
+
+    /// The token alone.
+    pub fn token(&self) -> &str {
+        self.guard.token()
+    }
+
+    /// Whether programs of other machines may come, so that reading needs the token, too.
+    pub fn is_open_to_others(&self) -> bool {
+        self.guard.reading_needs_token()
+    }
+
+    /// What was asked for, and what was refused.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        self.feed.stop();
+        // What waits for a router's answer is not waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

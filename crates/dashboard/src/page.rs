@@ -1,0 +1,56 @@
+//! The page's own files, compiled in: plain modules, so that what is served is what is in the
+//! sources.
+
+/// A file of the page: its path, what it is, its text.
+pub(crate) type File = (&'static str, &'static str, &'static str);
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+pub(crate) const FILES: [File; 11] = [
+    ("/", HTML, include_str!("../page/index.html")),
+    ("/icon.svg", SVG, include_str!("../page/icon.svg")),
+    ("/style.css", CSS, include_str!("../page/style.css")),
+    ("/main.js", JS, include_str!("../page/main.js")),
+    ("/state.js", JS, include_str!("../page/state.js")),
+    ("/dom.js", JS, include_str!("../page/dom.js")),
+    ("/format.js", JS, include_str!("../page/format.js")),
+    ("/map.js", JS, include_str!("../page/map.js")),
+    ("/chart.js", JS, include_str!("../page/chart.js")),
+    ("/views.js", JS, include_str!("../page/views.js")),
+    ("/explorer.js", JS, include_str!("../page/explorer.js")),
+];
+
+pub(crate) fn file(path: &str) -> Option<&'static File> {
+    FILES.iter().find(|(its, _, _)| *its == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Octets of the whole page.
+    const PAGE_OCTETS_MAX: usize = 300_000;
+
+    #[test]
+    fn the_page_is_small_and_names_no_other_host() {
+        let octets: usize = FILES.iter().map(|(_, _, text)| text.len()).sum();
+        assert!(octets < PAGE_OCTETS_MAX, "{octets} octets");
+        for (path, _, text) in FILES {
+            // What names the kind of a document is no address that anybody asks.
+            let text = text.replace("http://www.w3.org/2000/svg", "");
+            assert!(!text.contains("http://") && !text.contains("https://"), "{path} names a host");
+            let sinks =
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"];
+            assert!(sinks.iter().all(|sink| !text.contains(sink)), "{path} makes markup of text");
+        }
+        let html = FILES[0].2;
+        assert!(
+            !html.contains("<style") && !html.contains(" style=") && !html.contains(" onclick="),
+            "no inline style"
+        );
+        assert_eq!(html.matches("<script").count(), html.matches("<script type=\"module\" src=\"/").count());
+    }
+}

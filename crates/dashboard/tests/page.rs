@@ -1,0 +1,278 @@
+//! The page as its clients see it, of a real router.
+
+mod common;
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use namely_client::RouteOptions;
+use namely_dashboard::{
+    ACTIONS_MAX, BODY_OCTETS_MAX, CONNECTIONS_MAX, Dashboard, EXPLORATIONS_MAX, Options, PREVIEW_OCTETS_MAX,
+    REQUEST_OCTETS_MAX, STREAMS_MAX, StartError,
+};
+use namely_socket::PublishOptions;
+use serde_json::json;
+
+use self::common::{Events, World, answer, eventually};
+
+#[test]
+fn every_answer_tells_browsers_to_take_nothing_from_elsewhere() {
+    let world = World::new();
+    let paths =
+        ["/", "/style.css", "/main.js", "/views.js", "/icon.svg", "/api/words", "/api/token", "/nowhere"];
+    for path in paths {
+        let answer = world.get(path);
+        for line in [
+            "content-security-policy: default-src 'self';",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "x-content-type-options: nosniff",
+            "x-frame-options: deny",
+            "referrer-policy: no-referrer",
+            "cache-control: no-store",
+        ] {
+            assert!(answer.head.contains(line), "{path}: {line}: {}", answer.head);
+        }
+        let status = [("/api/token", 401), ("/nowhere", 404)].into_iter().find(|(of, _)| *of == path);
+        assert_eq!(answer.status, status.map_or(200, |(_, status)| status), "{path}");
+        assert!(!answer.head.contains("unsafe-inline") && !answer.head.contains("access-control"));
+    }
+    assert_eq!(world.ask("HEAD / HTTP/1.1\r\nHost: localhost", "").body, "");
+    assert_eq!(world.ask("DELETE / HTTP/1.1\r\nHost: localhost", "").status, 405);
+    assert!(
+        world.get("/api/words").json()["meanings"]["forwarder.no_route"][0]
+            .as_str()
+            .unwrap()
+            .contains("no route")
+    );
+}
+
+#[test]
+fn a_request_by_another_name_or_of_another_site_is_refused() {
+    let world = World::new();
+    for (lines, status) in [
+        ("GET / HTTP/1.1\r\nHost: 127.0.0.1", 200),
+        ("GET / HTTP/1.1\r\nHost: evil.example", 421),
+        ("GET /api/events HTTP/1.1\r\nHost: evil.example", 421),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost", 400),
+        ("GET / HTTP/1.0", 400),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example", 403),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost", 200),
+    ] {
+        assert_eq!(world.ask(lines, "").status, status, "{lines}");
+    }
+    assert_eq!(world.page.counters().refused_host.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn what_changes_something_needs_the_token_and_the_right_one() {
+    let world = World::new();
+    let body = json!({"router": 0, "do": "route_add", "prefix": "/lab", "face": "1", "cost": 7}).to_string();
+    let has_it = || world.client().rib().unwrap().iter().any(|entry| entry.prefix.to_string() == "/lab");
+    let wrong = "0".repeat(32);
+    for token in ["", "Authorization: Bearer \r\n", &format!("Authorization: Bearer {wrong}\r\n")] {
+        for path in ["/api/act", "/api/explore"] {
+            let asked = world.ask(&format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{token}"), &body);
+            assert_eq!(asked.status, 401, "{path} {token}");
+        }
+    }
+    assert!(!has_it(), "nothing was done");
+    let token = world.page.token();
+    let asked = world
+        .ask(&format!("POST /api/act HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}"), &body);
+    assert_eq!((asked.status, has_it()), (200, true), "{asked:?}");
+    let remove = json!({"router": 0, "do": "route_remove", "prefix": "/lab", "face": 1, "origin": "static"});
+    assert_eq!((world.post("/api/act", &remove).status, has_it()), (200, false));
+    for (body, status) in [
+        (json!({"router": 0, "do": "face_destroy", "face": u64::MAX}), 502),
+        (json!({"router": 0, "do": "strategy_set", "prefix": "/", "strategy": "no-such"}), 502),
+        (json!({"router": 1, "do": "face_destroy", "face": 1}), 400),
+        (json!({"router": 0, "do": "reboot"}), 400),
+    ] {
+        assert_eq!(world.post("/api/act", &body).status, status, "{body}");
+    }
+    assert!(world.page.url().ends_with(&format!("/#token={token}")) && token.len() == 32);
+}
+
+#[test]
+fn where_others_can_come_reading_needs_the_token_too() {
+    let world = World::listening("0.0.0.0:0");
+    assert!(world.page.is_open_to_others());
+    assert_eq!(world.get("/api/events").status, 401);
+    assert_eq!(world.get("/").status, 200, "the page itself says nothing");
+    let token = world.page.token();
+    let request =
+        format!("GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    assert_eq!(Events::of(world.connect(), &request).status, 200);
+    assert!(!World::new().page.is_open_to_others());
+}
+
+#[test]
+fn a_page_hears_at_once_what_the_router_is_and_then_what_changes() {
+    let world = World::new();
+    let mut events = world.watch();
+    assert_eq!(events.event().0, "state");
+    let whole = events.until("the router", |_, data| data["sections"]["router"].is_object());
+    assert!(whole["faces"].as_object().unwrap().len() >= 2);
+    assert_eq!(whole["sections"]["store"]["tiers"][0]["tier"], "memory");
+    let router = whole["sections"]["router"].clone();
+    assert!(router["version"].as_str().unwrap().starts_with("namely"));
+    world.client().add_route(&"/lab/%3Cb%3E".parse().unwrap(), 1, &RouteOptions::default()).unwrap();
+    let change = events.until("the route", |_, data| data["sections"]["routes"]["total"] == 1);
+    assert_eq!(change["sections"]["routes"]["shown"][0]["prefix"], "/lab/%3Cb%3E");
+    assert_eq!(change["sections"]["routes"]["shown"][0]["origin"], "static");
+    events.until("the rate of the page's own Interests", |_, data| {
+        data["sections"]["router"]["interests"][0].as_f64().is_some_and(|rate| rate > 0.0)
+    });
+    // What is the same is not told again.
+    events.until("a change without routes", |name, data| {
+        name == "change" && data["sections"]["routes"].is_null()
+    });
+}
+
+#[test]
+fn a_router_that_goes_and_comes_again_is_said_and_followed() {
+    let mut world = World::new();
+    let mut events = world.watch();
+    let first = events.until("the router", |_, data| data["sections"]["router"].is_object());
+    world.router = None;
+    let gone = events.until("the trouble", |_, data| data["sections"]["trouble"].is_object());
+    assert!(!gone["sections"]["trouble"]["what"].as_str().unwrap().is_empty());
+    world.start_router();
+    let again = events.until("the router again", |_, data| data["sections"]["router"].is_object());
+    assert_eq!(again["sections"]["trouble"], json!(null));
+    assert_ne!(again["sections"]["router"]["start_ms"], first["sections"]["router"]["start_ms"]);
+}
+
+#[test]
+fn a_name_is_fetched_verified_and_no_more_of_it_than_is_shown() {
+    let world = World::new();
+    let producer = world.producer("/lab");
+    let hostile = "<img src=x onerror=alert(1)>";
+    let publish = |name: &str, octets: &[u8]| {
+        producer.publish(&name.parse().unwrap(), octets, &PublishOptions::default()).unwrap();
+    };
+    publish("/lab/text", hostile.as_bytes());
+    publish("/lab/exact", &vec![b'a'; PREVIEW_OCTETS_MAX]);
+    publish("/lab/long", &vec![b'a'; PREVIEW_OCTETS_MAX + 1]);
+    let explore = |name: &str| world.post("/api/explore", &json!({"router": 0, "name": name}));
+    let text = explore("/lab/text");
+    assert_eq!((text.status, &text.json()["content"]["text"]), (200, &json!(hostile)), "{text:?}");
+    assert!(text.head.contains("content-type: application/json"), "it is no markup");
+    for (name, cut) in [("/lab/exact", false), ("/lab/long", true)] {
+        let found = explore(name).json();
+        assert_eq!(
+            (&found["content"]["shown"], &found["content"]["cut"]),
+            (&json!(PREVIEW_OCTETS_MAX), &json!(cut)),
+            "{name}"
+        );
+    }
+    for (name, status) in [("lab", 502), ("/lab/%", 502), ("/nobody/x", 502)] {
+        let found = explore(name);
+        assert_eq!(found.status, status, "{name}: {found:?}");
+        assert!(!found.json()["error"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn so_many_connections_are_served_and_one_more_hears_503() {
+    let world = World::new();
+    let mut all: Vec<_> = (0..CONNECTIONS_MAX).map(|_| world.connect()).collect();
+    // Each has its place when it is answered.
+    for stream in &mut all {
+        stream.write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut octets = [0; 12];
+        std::io::Read::read_exact(stream, &mut octets).unwrap();
+        assert_eq!(&octets, b"HTTP/1.1 200");
+    }
+    assert_eq!(answer(world.connect()).status, 503);
+    assert_eq!(world.page.counters().refused_full.load(Ordering::Relaxed), 1);
+    drop(all);
+    assert!(eventually(|| world.get("/").status == 200), "places are free again");
+}
+
+#[test]
+fn so_many_pages_watch_and_one_more_hears_503() {
+    let world = World::new();
+    let all: Vec<_> = (0..STREAMS_MAX).map(|_| world.watch()).collect();
+    assert!(all.iter().all(|events| events.status == 200));
+    assert_eq!(world.watch().status, 503);
+    drop(all);
+    assert!(eventually(|| world.watch().status == 200));
+}
+
+#[test]
+fn heads_and_bodies_at_their_limits_are_read_and_longer_ones_are_not() {
+    let world = World::new();
+    let head = |octets: usize| {
+        let lines = "GET / HTTP/1.1\r\nHost: localhost\r\nX: ";
+        let rest = "\r\nConnection: close\r\n\r\n".len();
+        world.ask(&format!("{lines}{}", "x".repeat(octets - lines.len() - rest)), "").status
+    };
+    assert_eq!((head(REQUEST_OCTETS_MAX - 1), head(REQUEST_OCTETS_MAX + 1)), (200, 431));
+    let token = world.page.token();
+    let body = |octets: usize| {
+        let json = json!({"router": 9, "do": "face_destroy", "face": 1}).to_string();
+        let text = format!("{json}{}", " ".repeat(octets - json.len()));
+        world
+            .ask(
+                &format!("POST /api/act HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}"),
+                &text,
+            )
+            .status
+    };
+    assert_eq!((body(BODY_OCTETS_MAX), body(BODY_OCTETS_MAX + 1)), (400, 413), "no such router; too long");
+}
+
+#[test]
+fn so_many_explorations_and_commands_are_under_way_and_one_more_is_told_to_come_again() {
+    // A router that takes connections and never says anything.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("silent.sock");
+    let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let options = Options { routers: vec![Some(format!("unix://{}", path.display()))], ..Options::default() };
+    let page = Dashboard::start(options).unwrap();
+    let explore = json!({"router": 0, "name": "/x"});
+    let act = json!({"router": 0, "do": "face_destroy", "face": 300});
+    for (path, body, at_once) in [("/api/explore", explore, EXPLORATIONS_MAX), ("/api/act", act, ACTIONS_MAX)]
+    {
+        let refused = || page.counters().refused_busy.load(Ordering::Relaxed);
+        let before = refused();
+        let (address, request) = (page.address(), request_with_token(&page, path, &body));
+        let (told, hear) = std::sync::mpsc::channel();
+        for _ in 0..=at_once {
+            let (told, request) = (told.clone(), request.clone());
+            thread::spawn(move || {
+                let mut stream = std::net::TcpStream::connect(address).unwrap();
+                stream.write_all(request.as_bytes()).unwrap();
+                told.send(answer(stream).status)
+            });
+        }
+        assert_eq!(hear.recv_timeout(Duration::from_secs(60)).unwrap(), 503, "{path}");
+        assert_eq!(refused() - before, 1, "the others wait for the router");
+    }
+}
+
+fn request_with_token(page: &Dashboard, path: &str, body: &serde_json::Value) -> String {
+    let (token, body) = (page.token(), body.to_string());
+    let octets = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\
+         Content-Length: {octets}\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn a_port_in_use_is_said() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let options = Options { listen: taken.local_addr().unwrap(), ..Options::default() };
+    match Dashboard::start(options) {
+        Err(error @ StartError::Listen(..)) => {
+            assert!(error.to_string().contains("cannot listen on 127.0.0.1"))
+        }
+        other => panic!("{other:?}"),
+    }
+}
