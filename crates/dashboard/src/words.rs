@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-const COUNTERS: &str = include_str!("../../../docs/counters.md");
+const COUNTERS: &str = include_str!("../texts/counters.md");
 
 /// What a counter means.
 #[derive(Clone, Debug, PartialEq, Eq)]
