@@ -1,6 +1,6 @@
 //! What a program on this system gives the core and the sockets, which have none of it themselves:
 //! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
-//! lookup ([`lookup`]), users by name ([`users`]), memory that is kept from core dumps
+//! lookup ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]), memory that is kept from core dumps
 //! ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator under which
 //! large tables have huge pages ([`HugePages`]), sums of who has how much of what is limited
 //! ([`shares`]), threads that close what peers sent ([`closing`], [`rights`]), and files that must
@@ -25,6 +25,8 @@ pub mod disk;
 mod lookup;
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement; see ARCHITECTURE.md, Invariants")]
 mod pages;
+#[allow(unsafe_code, reason = "a socket option that the library misreads; see ARCHITECTURE.md, Invariants")]
+pub mod peer;
 mod random;
 #[allow(unsafe_code, reason = "a socket option that no library knows; see ARCHITECTURE.md, Invariants")]
 pub mod rights;

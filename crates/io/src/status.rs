@@ -54,7 +54,7 @@ pub struct Credentials {
     pub uid: u32,
     /// Effective group id.
     pub gid: u32,
-    /// Process id at the time of connecting.
+    /// Process id at the time of connecting; 0 of a process in another PID namespace.
     pub pid: i32,
 }
 

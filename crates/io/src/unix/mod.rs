@@ -11,7 +11,7 @@ use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
@@ -130,12 +130,8 @@ pub(crate) fn holder(credentials: Option<Credentials>) -> Holder {
 
 /// The user at the other end of a Unix socket.
 pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
-    let peer = sockopt::socket_peercred(socket).ok()?;
-    Some(Credentials {
-        uid: peer.uid.as_raw(),
-        gid: peer.gid.as_raw(),
-        pid: rustix::process::Pid::as_raw(Some(peer.pid)),
-    })
+    let peer = namely_host::peer::of(socket).ok()?;
+    Some(Credentials { uid: peer.uid, gid: peer.gid, pid: peer.pid.unwrap_or_default() })
 }
 
 /// A connection of an application.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) fn is_stranger(error: &io::Error) -> bool {
 /// root put where it is.
 pub(super) fn connect(path: &str, kind: SocketType, trusted: &str) -> io::Result<OwnedFd> {
     let socket = connect_within(path, kind, CONNECT_TIMEOUT)?;
-    let uid = sockopt::socket_peercred(socket.as_fd())?.uid.as_raw();
+    let uid = namely_host::peer::of(&socket)?.uid;
     let own = rustix::process::geteuid().as_raw();
     if uid == own || uid == 0 || is_named(uid, trusted) || is_roots_gift(Path::new(path), uid) {
         return Ok(socket);
