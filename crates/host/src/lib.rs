@@ -1,10 +1,10 @@
 //! What a program on this system gives the core and the sockets, which have none of it themselves:
 //! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
-//! lookup ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]), memory that is kept from core dumps
-//! ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator under which
-//! large tables have huge pages ([`HugePages`]), sums of who has how much of what is limited
-//! ([`shares`]), threads that close what peers sent ([`closing`], [`rights`]), and files that must
-//! outlive a crash ([`disk`]).
+//! lookup ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]),
+//! memory that is kept from core dumps ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator
+//! under which large tables have huge pages ([`HugePages`]), sums of who has how much of what is
+//! limited ([`shares`]), threads that close what peers sent ([`closing`], [`rights`]), and files
+//! that must outlive a crash ([`disk`]).
 //!
 //! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!
