@@ -310,9 +310,12 @@ FIGURE(exchanges_by_one_and_two_processors)
 	CHECK(!cs_set(0) && !route_add("/f", NNET_FACE_LOCAL), "a route");
 	for (size_t i = 0; i < rounds; i++) {
 		one[i] = rate_of(1, seconds);
-		two[i] = rate_of(2, seconds);
+		if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+			two[i] = rate_of(2, seconds);
 	}
 	tell("exchanges by one processor", "/s", one, rounds);
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		return;
 	tell("exchanges by two processors", "/s", two, rounds);
 	printf("figure two against one: %.2f\n", two[rounds / 2] / one[rounds / 2]);
 }
@@ -488,6 +491,72 @@ FIGURE(fifteen_consumers_of_objects)
 		percent[run] = 100.0 * (worked[1] - worked[0]) / (all[1] - all[0]);
 	}
 	tell_mean("memory of 15 consumers and their providers", "MiB", mebibytes);
-	tell_mean("processors", "% of two", percent);
+	tell_mean("processors", "% of all", percent);
 	tell_mean("goodput", "Mbit/s", mbit);
+}
+
+/* ---- IS-51: objects over a link of a gigabit ---- */
+
+enum { GIGABIT_CONSUMERS = 4 };
+
+static uint64_t octets_received(void)
+{
+	unsigned long long octets = 0;
+	FILE *file = fopen("/proc/thread-self/net/dev", "r");
+	char line[256];
+
+	CHECK(file, "what devices count");
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, " link: %llu", &octets) == 1)
+			break;
+	fclose(file);
+	CHECK(octets, "what the link counts");
+	return octets;
+}
+
+/* Segments of 8,000 octets in frames of 1,500, both ways limited: what of the rate is used, frames
+ * with their headers, and what of it is content. */
+FIGURE(a_gigabit_in_frames_of_1500_octets)
+{
+	size_t rounds = number_given("rounds", 5);
+	double used[RATES_MAX], content[RATES_MAX], seconds = number_given("seconds", 2);
+	static struct end ends[2 * GIGABIT_CONSUMERS];
+	struct nets nets = nets_joined();
+	volatile bool is_over = false;
+
+	CHECK(rounds && rounds <= RATES_MAX, "rounds");
+	net_enter(nets.b);
+	link_limit("link", 125000000);
+	CHECK(face_add("link", address_a) > 0, "a face towards a");
+	CHECK(!route_add("/gigabit", NNET_FACE_LOCAL) && !cs_set(0), "a route to bound sockets");
+	net_enter(nets.a);
+	link_limit("link", 125000000);
+	route_to(address_b, "/gigabit");
+	CHECK(!cs_set(0), "no content store");
+	for (int i = 0; i < 2 * GIGABIT_CONSUMERS; i++) {
+		char prefix[32];
+
+		snprintf(prefix, sizeof(prefix), "/gigabit/%d", i % GIGABIT_CONSUMERS);
+		net_enter(i < GIGABIT_CONSUMERS ? nets.b : nets.a);
+		end_make(&ends[i], i >= GIGABIT_CONSUMERS, prefix, &is_over);
+	}
+	sleep(1);
+	for (size_t round = 0; round < rounds; round++) {
+		uint64_t begin_ns = now_ns(), frames = octets_received(), octets = 0;
+
+		for (int i = GIGABIT_CONSUMERS; i < 2 * GIGABIT_CONSUMERS; i++)
+			octets += ends[i].octets;
+		usleep(seconds * 1e6);
+		for (int i = GIGABIT_CONSUMERS; i < 2 * GIGABIT_CONSUMERS; i++)
+			octets -= ends[i].octets;
+		used[round] = (octets_received() - frames) * 800.0 / (now_ns() - begin_ns);
+		content[round] = -octets * 8000.0 / (now_ns() - begin_ns);
+	}
+	is_over = true;
+	for (int i = 0; i < 2 * GIGABIT_CONSUMERS; i++) {
+		CHECK(!pthread_join(ends[i].thread, NULL), "it ends");
+		close(ends[i].fd);
+	}
+	tell("a gigabit, in use", "%", used, rounds);
+	tell("content over a gigabit", "Mbit/s", content, rounds);
 }

@@ -130,7 +130,8 @@
 	row(hits_in_the_kernel_and_outside) \
 	row(exchanges_by_one_and_two_processors) \
 	row(exchanges_over_a_veth_pair) \
-	row(fifteen_consumers_of_objects)
+	row(fifteen_consumers_of_objects) \
+	row(a_gigabit_in_frames_of_1500_octets)
 
 #define DECLARE(name) TEST(name);
 TESTS(DECLARE)

@@ -187,11 +187,33 @@ void link_spoil(const char *device, unsigned lost_percent, unsigned reordered_pe
 	request.tc = (struct tcmsg){ .tcm_ifindex = if_nametoindex(device), .tcm_parent = TC_H_ROOT,
 				     .tcm_handle = 1 << 16 };
 	options.gap = reordered_percent ? 1 : 0;	/* else it reorders nothing */
-	put(&request, TCA_KIND, "netem", 6);
+	put(&request, TCA_KIND, "netem", sizeof("netem"));
 	all = put(&request, TCA_OPTIONS, &options, sizeof(options));
 	put(&request, TCA_NETEM_LATENCY64, &latency_ns, sizeof(latency_ns));
 	if (reordered_percent)
 		put(&request, TCA_NETEM_REORDER, &reorder, sizeof(reorder));
 	close_nest(&request, all);
 	CHECK(!ask(&request), "%s loses", device);
+}
+
+void link_limit(const char *device, uint64_t octets_per_second)
+{
+	/* A queue of 5 ms, and as much at once as passes in one. */
+	const uint32_t burst = octets_per_second / 1000;
+	struct tc_tbf_qopt options = {
+		.rate = { .linklayer = TC_LINKLAYER_ETHERNET, .rate = octets_per_second },
+		.limit = octets_per_second / 200, .buffer = burst,
+	};
+	struct request request = request_of(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
+	struct rtattr *all;
+
+	request.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct tcmsg));
+	request.tc = (struct tcmsg){ .tcm_ifindex = if_nametoindex(device), .tcm_parent = TC_H_ROOT,
+				     .tcm_handle = 1 << 16 };
+	put(&request, TCA_KIND, "tbf", sizeof("tbf"));
+	all = put(&request, TCA_OPTIONS, NULL, 0);
+	put(&request, TCA_TBF_PARMS, &options, sizeof(options));
+	put(&request, TCA_TBF_BURST, &burst, sizeof(burst));
+	close_nest(&request, all);
+	CHECK(!ask(&request), "%s has a rate", device);
 }

@@ -59,6 +59,8 @@ void link_rename(const char *device, const char *name);
 void link_move(const char *device, int net);
 /* By netem: of what the device sends, so many percent are lost, and some overtake the delayed. */
 void link_spoil(const char *device, unsigned lost_percent, unsigned reordered_percent, unsigned delay_us);
+/* By a token bucket: so many octets a second of what the device sends, with headers. */
+void link_limit(const char *device, uint64_t octets_per_second);
 /* A pair as in nets_joined, between the namespace that is entered and another one. */
 void link_join(int other);
 extern const uint8_t address_a[6], address_b[6];
