@@ -219,7 +219,7 @@ TEST(a_flood_of_fragments_holds_no_more_than_a_mebibyte)
 	}
 	/* Of a guest that is slow the oldest end by their time, before there is need for their room. */
 	CHECK(counter("faces", "reassembly_evicted") > 0, "older ones make room, counted");
-	CHECK(counter("faces", "reassembly_evicted") + counter("faces", "reassembly_timeout") > FLOOD / 2,
+	CHECK(counter("faces", "reassembly_evicted") + counter_if_any("faces", "reassembly_timeout") > FLOOD / 2,
 	      "most have gone");
 	still_serves(&target);
 }

@@ -224,7 +224,7 @@ void file_read(const char *file, char *text, size_t room)
 	close(fd);
 }
 
-uint64_t counter(const char *file, const char *name)
+static bool counter_find(const char *file, const char *name, uint64_t *value)
 {
 	static char text[65536];
 	size_t len = strlen(name);
@@ -232,10 +232,27 @@ uint64_t counter(const char *file, const char *name)
 
 	file_read(file, text, sizeof(text));
 	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		if (!strncmp(line, name, len) && line[len] == ' ')
-			return strtoull(line + len, NULL, 10);
-	CHECK(false, "%s has no %s", file, name);
-	return 0;
+		if (!strncmp(line, name, len) && line[len] == ' ') {
+			*value = strtoull(line + len, NULL, 10);
+			return true;
+		}
+	return false;
+}
+
+uint64_t counter(const char *file, const char *name)
+{
+	uint64_t value = 0;
+
+	CHECK(counter_find(file, name, &value), "%s has no %s", file, name);
+	return value;
+}
+
+uint64_t counter_if_any(const char *file, const char *name)
+{
+	uint64_t value = 0;
+
+	counter_find(file, name, &value);
+	return value;
 }
 
 static int by_value(const void *a, const void *b)

@@ -141,6 +141,8 @@ uint64_t face_of(int fd);
 void forwarder_serves(const char *prefix);
 /* A number in a file of /proc/net/nnet. */
 uint64_t counter(const char *file, const char *name);
+/* 0 where it is not told, as what links drop is not before the first. */
+uint64_t counter_if_any(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);
 /* Memory of the machine that is not free. */
 long memory_used_kib(void);
