@@ -1,0 +1,161 @@
+//! What a router tells of names, and of packets on their way.
+
+use super::*;
+
+#[test]
+fn a_name_is_explained_to_users_as_far_as_it_is_their_business_and_to_no_other_host() {
+    let world = World::new();
+    cache(&world, &[name("/many/1")]);
+    let own = world.add_face("fd://1");
+    let route = Route { face_id: own, flags: route_flags::CHILD_INHERIT, ..Route::default() };
+    world.tables.rib_register(&name("/home"), &route, NOW.ns).unwrap();
+    let ask = |of: &str, who: Requester, is_local: bool| {
+        let interest = InterestBuilder::new(explain_name(Scope::Localhost, &name(of)));
+        let interest = interest.can_be_prefix().must_be_fresh().build();
+        let (replies, _) = world.ask_from(&interest, own, is_local, who);
+        let data = DataView::parse(&replies[0]).unwrap();
+        let is_nack = data.content_type == ContentType::Nack;
+        (!is_nack).then(|| blocks::<Explained>(data.content).next().unwrap().unwrap())
+    };
+    let root = ask("/many/1", Requester::User(0), true).expect("root may know");
+    assert_eq!(root.cached.expect("it is cached").name, name("/many/1"));
+    assert_eq!((root.is_partial, root.asker, root.refusal.as_str()), (false, own, ""));
+    let user = ask("/many/1", USER, true).expect("whoever is on this machine may ask");
+    assert_eq!((user.is_partial, user.cached, user.pending.len()), (true, None, 0));
+    assert!(user.refusal.contains("user 1000 may neither register nor bind /many/1"), "{}", user.refusal);
+    let home = ask("/home/x/y", USER, true).unwrap();
+    assert_eq!((home.refusal.as_str(), home.prefix), ("", Some(name("/home"))));
+    assert_eq!(
+        home.routes.iter().map(|r| (&r.prefix, r.route.face_id)).collect::<Vec<_>>(),
+        [(&name("/home"), own)]
+    );
+    let reserved = ask("/localhost/nfd/x", Requester::User(0), true).unwrap();
+    assert!(reserved.refusal.contains("may neither"), "management's own names are nobody's");
+    for stranger in [Requester::Unknown, Requester::Nameless("it left".into())] {
+        assert!(ask("/many/1", stranger.clone(), true).is_none(), "{stranger:?}");
+    }
+    let unnamed =
+        InterestBuilder::new(Dataset::NameExplain.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh();
+    assert_eq!(response(&world.ask(&unnamed.build(), own, Requester::User(0)).0[0]).code, 400);
+}
+
+#[test]
+fn routes_that_a_name_inherits_are_told_up_to_the_one_that_captures() {
+    let world = World::new();
+    let [near, far, top] = ["fd://1", "fd://2", "fd://3"].map(|uri| world.add_face(uri));
+    let add = |at: &str, face_id: u64, flags: u64| {
+        world.tables.rib_register(&name(at), &Route { face_id, flags, ..Route::default() }, NOW.ns).unwrap();
+    };
+    add("/", top, route_flags::CHILD_INHERIT);
+    add("/a", far, route_flags::CHILD_INHERIT);
+    add("/a/b", near, 0);
+    add("/a/b/c", near, 0);
+    let told = |of: &str| {
+        let all = namely_mgmt::Tables::explain(&world.tables, name(of).as_name(), NOW.ns).routes;
+        all.iter().map(|route| (route.prefix.to_string(), route.route.face_id)).collect::<Vec<_>>()
+    };
+    let inherited = [("/a/b/c".to_owned(), near), ("/a".to_owned(), far), ("/".to_owned(), top)];
+    assert_eq!(told("/a/b/c/d"), inherited, "that of /a/b is for itself alone");
+    add("/a", far, route_flags::CHILD_INHERIT | route_flags::CAPTURE);
+    assert_eq!(told("/a/b/c/d"), inherited[..2]);
+}
+
+#[test]
+fn a_trace_lasts_as_long_as_it_may_and_needs_the_right_to_manage() {
+    let none = World::new();
+    let of = |name: Option<&str>, ms| ControlParameters {
+        name: name.map(|uri| uri.parse().unwrap()),
+        expiration_period_ms: ms,
+        ..ControlParameters::default()
+    };
+    let root = Requester::User(0);
+    let face = none.add_face("unix://");
+    let refused = none.command(Command::TraceStart, &of(Some("/a"), None), face, root.clone());
+    assert_eq!((refused.code, refused.text.contains("kernel")), (500, true), "it can trace nothing");
+    let world = World { traces: Some(Begun::default()), ..World::new() };
+    let ask = |command, parameters: &ControlParameters, who: &Requester| {
+        world.command(command, parameters, face, who.clone())
+    };
+    for command in [Command::TraceStart, Command::TraceRead, Command::TraceStop] {
+        assert_eq!(ask(command, &of(Some("/home/x"), None), &USER).code, 403, "{command}");
+    }
+    assert_eq!(ask(Command::TraceStart, &of(None, None), &root).code, 400);
+    assert_eq!(ask(Command::TraceRead, &of(Some("/a"), None), &root).code, 400);
+    for (asked_ms, given_ms) in [
+        (None, TRACE_TIME_MS_MAX),
+        (Some(5), 5),
+        (Some(TRACE_TIME_MS_MAX), TRACE_TIME_MS_MAX),
+        (Some(TRACE_TIME_MS_MAX + 1), TRACE_TIME_MS_MAX),
+    ] {
+        let started =
+            ask(Command::TraceStart, &of(Some("/a"), asked_ms), &root).parameters().unwrap().unwrap();
+        assert_eq!((started.trace_id.is_some(), started.expiration_period_ms), (true, Some(given_ms)));
+    }
+    assert_eq!(world.traces.as_ref().unwrap().0.borrow()[1], (name("/a"), 5, face));
+    let numbered = |id| ControlParameters { trace_id: Some(id), ..ControlParameters::default() };
+    let part = ask(Command::TraceRead, &numbered(1), &root);
+    let parameters = part.parameters().unwrap().unwrap();
+    assert_eq!((parameters.count, parameters.flags), (Some(7), Some(1)));
+    let rest = &part.body[parameters.to_vec().len()..];
+    let entries: Vec<TraceEntry> = blocks(rest).map(Result::unwrap).collect();
+    assert_eq!((entries.len(), &entries[0].name), (1, &name("/a")));
+    assert!(entries[0].octets + 1_000 < namely_wire::PACKET_OCTETS_MAX as u64, "there is room around it");
+    for command in [Command::TraceRead, Command::TraceStop] {
+        assert_eq!(ask(command, &numbered(99), &root).code, 404);
+    }
+    assert_eq!(ask(Command::TraceStop, &numbered(1), &root).code, 200);
+}
+
+#[test]
+fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_second() {
+    let world = World::new();
+    let (far, near) = (world.add_face("udp4://192.0.2.1:6363"), world.add_face("unix:///secret"));
+    let next = world.add_face("udp4://192.0.2.9:6363");
+    for id in [far, next] {
+        world.faces.borrow_mut().get_mut(&id).unwrap().face_scope = FaceScope::NonLocal;
+    }
+    for id in [far, near, next] {
+        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(id), id).unwrap();
+    }
+    let mut number = 0;
+    let mut ask = |uri: &str| {
+        number += 1;
+        let interest = InterestBuilder::new(hop_name(&name(uri), number)).build();
+        world.ask_from(&interest, far, false, Requester::Unknown).0
+    };
+    assert!(ask("/a/b").is_empty(), "off unless it is wanted");
+    let wants = Policy { explain_to_network: true, ..policy() };
+    world.management.borrow_mut().set_policy(wants);
+    let replies = ask("/a/b");
+    let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+    assert_eq!((answer.from.as_str(), answer.prefix), ("udp4://192.0.2.1:6363", Some(name("/a"))));
+    let told: Vec<_> = answer.next.iter().map(|next| (next.uri.as_str(), next.cost)).collect();
+    assert_eq!(told, [("", near), ("udp4://192.0.2.9:6363", next)], "not back, and no socket's name");
+    assert!(
+        ask("/localhost/nfd/faces")
+            .iter()
+            .all(|reply| HopAnswer::decode(DataView::parse(reply).unwrap().content).is_err())
+    );
+    for _ in 1..HOP_ANSWERS_PER_SECOND_MAX {
+        assert_eq!(ask("/x").len(), 1);
+    }
+    assert!(ask("/x").is_empty(), "one more in a second");
+    let counted = world.management.borrow().counters();
+    let expected = (u64::from(HOP_ANSWERS_PER_SECOND_MAX), 1);
+    assert_eq!((counted.hop_answers, counted.hop_answers_refused), expected);
+}
+
+#[test]
+fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
+    let world = World::with(Config { nexthops_max: HOP_NEXT_MAX + 1, ..Config::new(sha256) });
+    world.management.borrow_mut().set_policy(Policy { explain_to_network: true, ..policy() });
+    let asks = world.add_face("udp4://192.0.2.1:6363");
+    for (hops, number) in (1..=HOP_NEXT_MAX + 1).zip(0..) {
+        let face = world.add_face("udp4://192.0.2.9:6363");
+        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(face), 0).unwrap();
+        let interest = InterestBuilder::new(hop_name(&name("/a"), number)).build();
+        let replies = world.ask_from(&interest, asks, false, Requester::Unknown).0;
+        let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+        assert_eq!(answer.next.len(), hops.min(HOP_NEXT_MAX));
+    }
+}
