@@ -17,6 +17,9 @@
 /* What a segment takes of SO_RCVBUF, before one has come. */
 #define SEGMENT_TRUESIZE 2304
 
+/* Of a new socket, SO_RCVBUF and SO_SNDBUF: a whole window, which waits for one that was lost. */
+#define BUFFER_OCTETS (SEGMENTS_MAX * SEGMENT_TRUESIZE)
+
 enum seq_state { SEQ_IDLE, SEQ_OPEN, SEQ_ENDED, SEQ_FAILED };
 
 struct nnet_seq {
@@ -680,6 +683,8 @@ int nnet_seq_create(struct sock *sk)
 	seq->segment_octets = NNET_SEGMENT_OCTETS_DEFAULT;
 	timer_setup(&sk->sk_timer, timer_ended, 0);
 	sk->sk_write_space = write_space;
+	sk->sk_rcvbuf = max(sk->sk_rcvbuf, BUFFER_OCTETS);
+	sk->sk_sndbuf = max(sk->sk_sndbuf, BUFFER_OCTETS);
 	nnet_sk(sk)->seq = seq;
 	return 0;
 }
