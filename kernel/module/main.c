@@ -178,6 +178,7 @@ static int __init nnet_init(void)
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct sockaddr_nnet) != sizeof(struct sockaddr_storage));
+	nnet_hasher_init();
 	err = nnet_cpus_init();
 	if (err)
 		goto cpus;
@@ -208,6 +209,7 @@ dispatch:
 	nnet_dispatch_exit();
 cpus:
 	nnet_cpus_exit();
+	nnet_hasher_exit();
 	return err;
 }
 
@@ -220,6 +222,7 @@ static void __exit nnet_exit(void)
 	nnet_dispatch_exit();
 	rcu_barrier();
 	nnet_cpus_exit();
+	nnet_hasher_exit();
 	pr_info("nnet: %ld octets left\n", nnet_memory_octets());
 }
 

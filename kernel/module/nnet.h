@@ -138,6 +138,9 @@ s64 nnet_ask(struct nnet *nn, struct nn_call *call);
  * wait. The instance is there. */
 s64 nnet_ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call);
 /* What the core has taken and not given back: 0 at the end, but for what stopped instances held. */
+/* Before the core asks for a digest, and after. */
+void nnet_hasher_init(void);
+void nnet_hasher_exit(void);
 long nnet_memory_octets(void);
 void nnet_memory_show(struct seq_file *seq);
 
