@@ -30,6 +30,7 @@
 	row(a_bind_without_a_route_succeeds_and_gets_interests_once_there_is_one) \
 	row(a_prefix_too_long_for_an_address_is_bound_by_an_option) \
 	row(only_who_administers_the_network_binds_localhost) \
+	row(what_is_of_localhost_does_not_pass_a_socket_that_stands_for_another_machine) \
 	row(a_thousand_sockets_under_one_routable_prefix_are_one_fib_entry) \
 	row(a_socket_has_a_face_from_its_first_packet_until_it_is_closed) \
 	row(one_socket_is_consumer_and_producer_at_once) \

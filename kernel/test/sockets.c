@@ -162,6 +162,39 @@ TEST(only_who_administers_the_network_binds_localhost)
 	CHECK(!socket_bind(fd, "/localhosts"), "but what only looks like it");
 }
 
+TEST(what_is_of_localhost_does_not_pass_a_socket_that_stands_for_another_machine)
+{
+	const struct octets local = interest_with("/localhost/app/1", -1, false, 500);
+	const struct octets global = interest_with("/app/1", -1, false, 500), data = data_for("/app/1", 100);
+	uint32_t station = NNET_KIND_STATION, none = 77;
+	struct octets got;
+	int remote, producer;
+
+	net_new();
+	producer = socket_new();
+	CHECK(!route_add("/", NNET_FACE_LOCAL), "a route");
+	CHECK(!socket_bind(producer, "/localhost/app") && !socket_bind(producer, "/app"), "two prefixes");
+	remote = socket_new();
+	CHECK(setsockopt(remote, SOL_NNET, NNET_REMOTE, &none, sizeof(none)) && errno == EINVAL, "no kind");
+	CHECK(setsockopt(remote, SOL_NNET, NNET_REMOTE, &station, 2) && errno == EINVAL, "half a number");
+	CHECK(!setsockopt(remote, SOL_NNET, NNET_REMOTE, &station, sizeof(station)), "it stands for a station");
+	CHECK(setsockopt(remote, SOL_NNET, NNET_REMOTE, &station, sizeof(station)) && errno == EISCONN, "once");
+	packet_send(remote, &local);
+	CHECK(nothing_comes(producer, 300), "an Interest for /localhost goes nowhere");
+	packet_send(remote, &global);
+	got = packet_receive(producer);
+	CHECK(is_packet(&got, INTEREST, "/app/1"), "another one does");
+	packet_send(producer, &data);
+	got = packet_receive(remote);
+	CHECK(is_same(&got, &data), "and is answered");
+	CHECK(is_asked(producer, "/localhost/app/2"), "a program of this machine asks for both");
+	CHECK(setsockopt(socket_of(SOCK_DGRAM), SOL_NNET, NNET_REMOTE, &station, sizeof(station)) && errno == ENOPROTOOPT,
+	      "of packets alone");
+	remote = socket_new();
+	CHECK(!setuid(65534), "nobody");
+	CHECK(setsockopt(remote, SOL_NNET, NNET_REMOTE, &station, sizeof(station)) && errno == EPERM, "nobody may not");
+}
+
 TEST(a_thousand_sockets_under_one_routable_prefix_are_one_fib_entry)
 {
 	enum { SOCKETS = 1000 };
