@@ -92,6 +92,26 @@ fn a_disk_below_the_content_store_shows_its_tiers_and_times() {
 }
 
 #[test]
+fn round_trips_are_told_as_strategies_that_measure_them_saw_them() {
+    let (daemon, address) = start("[strategy]\n\"/a\" = \"asf\"\n");
+    let count = |text: &str| value(text, "namely_round_trip_seconds_count");
+    let (mut producer, mut consumer) = (daemon.connect(), daemon.connect());
+    producer.register("/a");
+    producer.register("/best-route");
+    assert_eq!(count(&scrape(address)), Some(0.0));
+    for asked in ["/best-route/x", "/a/x"] {
+        consumer.ask(asked);
+        std::thread::sleep(Duration::from_millis(60));
+        assert_eq!(producer.serve_one(b"late"), name(asked));
+    }
+    let text =
+        until("the Data of /a has come", || Some(scrape(address)).filter(|text| count(text) == Some(1.0)));
+    assert_eq!(value(&text, "namely_round_trip_seconds_bucket{le=\"0.05\"}"), Some(0.0), "{text}");
+    assert_eq!(value(&text, "namely_round_trip_seconds_bucket{le=\"+Inf\"}"), Some(1.0), "{text}");
+    assert!(value(&text, "namely_round_trip_seconds_sum").unwrap() >= 0.06, "{text}");
+}
+
+#[test]
 fn faces_beyond_the_limit_are_shown_as_one() {
     let series = |text: &str| {
         let of_faces = text.lines().filter(|line| line.starts_with("namely_face_interests_total{"));

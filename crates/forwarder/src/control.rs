@@ -20,7 +20,7 @@ use crate::ordered::NoMemory;
 use crate::packet::{Output, PacketBuf};
 use crate::prefix_table::Key;
 use crate::shares::{Holder, HolderId};
-use crate::strategy::{ChosenStrategy, FibChange, Named, StrategyError};
+use crate::strategy::{ChosenStrategy, FibChange, Named, RoundTripCounts, StrategyError};
 
 /// Data that are let go of at once when the content store shrinks.
 const SHRUNK_AT_ONCE: usize = 256;
@@ -557,6 +557,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             cs: self.cs_status().packets,
             strategy_prefixes: self.memory.len(),
         }
+    }
+
+    /// How long upstreams took to answer, as strategies that measure it saw it.
+    pub fn round_trips(&self) -> RoundTripCounts {
+        self.memory.round_trips()
     }
 
     /// All counters.

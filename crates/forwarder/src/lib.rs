@@ -128,6 +128,9 @@ pub use prefetch::prefetch_line;
 pub use rib::RibError;
 pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Router};
 pub use shares::{Charge, HolderId};
-pub use strategy::{ChosenStrategy, DEFAULT_STRATEGY, Measured, StrategyError, StrategyName};
+pub use strategy::{
+    ChosenStrategy, DEFAULT_STRATEGY, Measured, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,
+    StrategyName,
+};
 pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierWrite, Wanted};
 pub use trace::Step;

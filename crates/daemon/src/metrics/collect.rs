@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use namely_forwarder::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
 use namely_mgmt::{CsDisk, Faces, Neighbors, Tables};
 use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
 use prometheus_client::collector::Collector;
@@ -87,6 +88,7 @@ impl Source {
             counters,
             disk,
             choices,
+            round_trips: self.kernel.is_none().then(|| self.core.round_trips()),
         }
     }
 
@@ -138,6 +140,8 @@ struct Shot {
     disk: Option<(CsDiskStatus, Vec<PathTimes>)>,
     /// Prefixes for which each strategy was chosen.
     choices: BTreeMap<String, u64>,
+    /// How long upstreams took to answer; the kernel's forwarder does not tell.
+    round_trips: Option<RoundTripCounts>,
     start_ms: u64,
 }
 
@@ -187,6 +191,9 @@ impl Shot {
         }
         let chosen = self.choices.iter().map(|(strategy, n)| ([("strategy", strategy.as_str())], *n as f64));
         page.gauges("strategy_prefixes", "Prefixes for which a strategy was chosen", chosen)?;
+        if let Some(counts) = &self.round_trips {
+            page.round_trips(counts)?;
+        }
         let mut states = BTreeMap::new();
         for neighbour in &self.neighbours {
             *states.entry(neighbour.state.as_str()).or_insert(0.0) += 1.0;
@@ -328,6 +335,19 @@ impl Page<'_> {
             let count = times.buckets.iter().map(|(_, n)| n).sum();
             series.encode_histogram::<[Label<'_>; 0]>(times.sum_s, count, &times.buckets, None)
         })
+    }
+
+    fn round_trips(&mut self, counts: &RoundTripCounts) -> std::fmt::Result {
+        let ends_s = ROUND_TRIP_ENDS_NS.iter().map(|end_ns| *end_ns as f64 / 1e9).chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = ends_s.zip(counts.counts).collect();
+        let help = "How long upstreams took to answer, as strategies that measure it saw it";
+        let mut metric = self.0.encode_descriptor("round_trip_seconds", help, None, MetricType::Histogram)?;
+        metric.encode_histogram::<[Label<'_>; 0]>(
+            counts.sum_ns as f64 / 1e9,
+            counts.counts.iter().sum(),
+            &buckets,
+            None,
+        )
     }
 
     /// One metric with a series for each row; nothing of it if there is none.

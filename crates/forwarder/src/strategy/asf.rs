@@ -254,6 +254,7 @@ impl AsfMemory {
 impl NextHop {
     fn answered(&mut self, rtt_ns: u64, hook: &mut Hook<'_>) {
         self.rtt.add(rtt_ns);
+        hook.round_trip(rtt_ns);
         (self.is_timed_out, self.timeouts, self.waits_since_ns) = (false, 0, None);
         self.use_until(hook);
     }

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::registry::AnyMemory;
+use super::round_trips::{RoundTripCounters, RoundTripCounts};
 use super::{FibChange, Measured, Parameters, StrategyKind};
 use crate::config::ConfigError;
 use crate::counters::Counter;
@@ -117,10 +118,22 @@ pub(crate) struct Hook<'a> {
     /// The core's random numbers.
     pub(crate) random: &'a dyn Fn() -> u64,
     timer_ns: &'a mut u64,
-    full: &'a Counter,
+    counted: &'a Counted,
+}
+
+/// What is counted of all records.
+#[derive(Default)]
+struct Counted {
+    full: Counter,
+    round_trips: RoundTripCounters,
 }
 
 impl Hook<'_> {
+    /// Counts how long an upstream took to answer.
+    pub(super) fn round_trip(&self, rtt_ns: u64) {
+        self.counted.round_trips.add(rtt_ns);
+    }
+
     /// Has [`super::Strategy::on_timer`] called at `at_ns`, or sooner if that was asked for before,
     /// and at most a tick of the wheel later.
     pub(crate) fn set_timer(&mut self, at_ns: u64) {
@@ -168,7 +181,7 @@ impl<T> FaceRecords<T> {
                 self.records.len() - 1
             }
             None => {
-                hook.full.add(1);
+                hook.counted.full.add(1);
                 return None;
             }
         };
@@ -187,7 +200,7 @@ pub(crate) struct StrategyMemory<R> {
     len: AtomicU32,
     prefixes_max: usize,
     faces_max: usize,
-    full: Counter,
+    counted: Counted,
 }
 
 #[repr(align(64))]
@@ -246,7 +259,7 @@ impl<R: RawMutex> StrategyMemory<R> {
             len,
             prefixes_max,
             faces_max,
-            full: Counter::default(),
+            counted: Counted::default(),
         })
     }
 
@@ -262,7 +275,12 @@ impl<R: RawMutex> StrategyMemory<R> {
 
     /// How often a prefix or face found no room.
     pub(crate) fn full(&self) -> u64 {
-        self.full.value()
+        self.counted.full.value()
+    }
+
+    /// How long upstreams took to answer.
+    pub(crate) fn round_trips(&self) -> RoundTripCounts {
+        self.counted.round_trips.read()
     }
 
     /// The record of a prefix and strategy, under its lock; made if there is room for it.
@@ -280,7 +298,7 @@ impl<R: RawMutex> StrategyMemory<R> {
             None => self.make(&mut table, kind, key)?,
         };
         table.record(id)?.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
-        Some(LockedMemory { table, part, number, id, full: &self.full })
+        Some(LockedMemory { table, part, number, id, counted: &self.counted })
     }
 
     /// The part and the key of a record. Two strategies that are chosen below one prefix of the FIB
@@ -295,14 +313,14 @@ impl<R: RawMutex> StrategyMemory<R> {
         // Counted before it is made, so that parts together stay within the limit.
         let one_more = |len: u32| ((len as usize) < self.prefixes_max).then_some(len + 1);
         if self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
-            self.full.add(1);
+            self.counted.full.add(1);
             return None;
         }
         let id =
             AnyMemory::new(kind, self.faces_max).and_then(|memory| table.insert(key, memory, self.chains()));
         if id.is_none() {
             self.len.fetch_sub(1, Ordering::Relaxed);
-            self.full.add(1);
+            self.counted.full.add(1);
         }
         id
     }
@@ -320,7 +338,7 @@ impl<R: RawMutex> StrategyMemory<R> {
         if record.memory.is_none() || record.generation & GENERATIONS != id.generation() {
             return None;
         }
-        Some(LockedMemory { table, part, number: id.part(), id: id.id(), full: &self.full })
+        Some(LockedMemory { table, part, number: id.part(), id: id.id(), counted: &self.counted })
     }
 
     /// The record of a prefix and strategy under its lock, if there is one.
@@ -329,7 +347,7 @@ impl<R: RawMutex> StrategyMemory<R> {
         let part = &self.parts[number];
         let table = part.table.lock();
         let id = table.find(key)?;
-        Some(LockedMemory { table, part, number, id, full: &self.full })
+        Some(LockedMemory { table, part, number, id, counted: &self.counted })
     }
 
     /// Tells the strategies that remember a prefix that its next hops have changed.
@@ -357,7 +375,7 @@ impl<R: RawMutex> StrategyMemory<R> {
                 let mut table = part.table.lock();
                 match table.wheel.as_mut().and_then(|wheel| wheel.pop_due(now_ns)) {
                     Some(id) => {
-                        let mut locked = LockedMemory { table, part, number, id, full: &self.full };
+                        let mut locked = LockedMemory { table, part, number, id, counted: &self.counted };
                         if locked.run_timer(now_ns, random) {
                             self.len.fetch_sub(1, Ordering::Relaxed);
                         }
@@ -455,7 +473,7 @@ pub(crate) struct LockedMemory<'a, R: RawMutex> {
     part: &'a Part<R>,
     number: usize,
     id: Id,
-    full: &'a Counter,
+    counted: &'a Counted,
 }
 
 impl<R: RawMutex> LockedMemory<'_, R> {
@@ -484,7 +502,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         random: &dyn Fn() -> u64,
         run: impl FnOnce(&mut AnyMemory, &mut Hook<'_>) -> T,
     ) -> Option<T> {
-        let full = self.full;
+        let counted = self.counted;
         let record = self.record()?;
         let memory = record.memory.as_mut()?;
         let mut hook = Hook {
@@ -497,7 +515,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             direction: None,
             random,
             timer_ns: &mut record.timer_ns,
-            full,
+            counted,
         };
         let result = run(memory, &mut hook);
         self.set_wheel(now_ns);

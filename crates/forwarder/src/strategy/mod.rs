@@ -23,6 +23,7 @@ mod parameters;
 mod random;
 mod registry;
 mod round_robin;
+mod round_trips;
 mod rtt;
 mod self_learning;
 mod suppression;
@@ -42,6 +43,7 @@ pub(crate) use memory::{Hook, Memory, MemoryId, STRATEGY_FACES_MAX, STRATEGY_PRE
 pub(crate) use parameters::Parameters;
 pub use registry::{ChosenStrategy, DEFAULT_STRATEGY, StrategyName};
 pub(crate) use registry::{Named, StrategyKind};
+pub use round_trips::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
 
 /// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.
 /// Cheapest first.

@@ -230,7 +230,9 @@ impl Strategy for Multipath {
     fn after_data(&self, answer: &Answer<'_>, paths: &mut Paths, hook: &mut Hook<'_>) -> DataVerdict {
         let now_ns = hook.now_ns;
         if let Some((path, sent)) = paths.0.get_mut(answer.face).zip(answer.sent()) {
-            path.answered(now_ns.saturating_sub(sent.sent_at_ns), answer.is_marked, now_ns);
+            let rtt_ns = now_ns.saturating_sub(sent.sent_at_ns);
+            path.answered(rtt_ns, answer.is_marked, now_ns);
+            hook.round_trip(rtt_ns);
         }
         paths.end(answer.out_records);
         let others_have_room = answer.is_marked

@@ -108,6 +108,7 @@ impl Strategy for Vip {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
             direction.rtt_ns_max = direction.rtt_ns_max.max(rtt_ns);
+            hook.round_trip(rtt_ns);
         }
         DataVerdict::default()
     }

@@ -86,7 +86,9 @@ impl Strategy for WeightedLoadBalancer {
 
     fn after_data(&self, answer: &Answer<'_>, memory: &mut RoundTrips, hook: &mut Hook<'_>) -> DataVerdict {
         if let Some(sent) = answer.sent() {
-            memory.add(answer.face, hook.now_ns.saturating_sub(sent.sent_at_ns), hook);
+            let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
+            memory.add(answer.face, rtt_ns, hook);
+            hook.round_trip(rtt_ns);
         }
         DataVerdict::default()
     }
