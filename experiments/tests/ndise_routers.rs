@@ -66,7 +66,7 @@ fn twelve_consumers_fill_a_link_as_plain_relays_do_and_six_do_not() {
 
 #[test]
 fn consumers_end_what_they_read_when_a_router_was_killed_and_when_a_link_was_down() {
-    let Some(lines) = lines(&["--experiment", "faults", "--seconds", "4", "--rate-mbps", "20"]) else {
+    let Some(lines) = lines(&["--experiment", "faults", "--seconds", "3", "--rate-mbps", "20"]) else {
         return;
     };
     let faults: Vec<&str> = lines.iter().filter_map(|line| line["fault"].as_str()).collect();
