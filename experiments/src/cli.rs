@@ -102,7 +102,8 @@ const NDISE_ROUTERS_HELP: &str = "Builds testbeds as `namely testbed run` does a
 
 Examples:
   namely-experiments ndise-routers --experiment service --runs 1 --seconds 60
-  namely-experiments ndise-routers --experiment narrow --arm vip --arm 'best-route, arc' --json";
+  namely-experiments ndise-routers --experiment narrow --arm vip --arm 'best-route, arc' --json
+  namely-experiments ndise-routers --experiment throughput,faults --seconds 30";
 
 const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.
 

@@ -1,4 +1,4 @@
-//! `namely-experiments ndise-routers`, some seconds of one way, with real routers.
+//! `namely-experiments ndise-routers`, some seconds of its ways, with real routers.
 
 mod common;
 
@@ -7,19 +7,27 @@ use std::process::Command;
 use namely_skip::{Need, skip};
 use serde_json::Value;
 
+/// The lines of a run; none, after saying why, where there can be none.
+fn lines(arguments: &[&str]) -> Option<Vec<Value>> {
+    let program = common::experiments_beside_programs()?;
+    let mut command = Command::new(program);
+    command.args(["ndise-routers", "--runs", "1", "--json"]).args(arguments);
+    let output = command.output().expect("the program");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("no network namespaces here") || said.contains("cannot start unshare") {
+        skip(Need::Namespaces, said);
+        return None;
+    }
+    assert!(output.status.success(), "{said}");
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
+}
+
 /// VI-24, VI-29.
 #[test]
 fn real_routers_of_the_service_network_fill_what_they_have_room_for_by_a_signed_exchange() {
-    let Some(program) = common::experiments_beside_programs() else { return };
-    let mut command = Command::new(program);
-    command.args(["ndise-routers", "--experiment", "service", "--arm", "vip", "--runs", "1"]);
-    let output = command.args(["--seconds", "9", "--json"]).output().expect("the program");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if said.contains("no network namespaces here") || said.contains("cannot start unshare") {
-        return skip(Need::Namespaces, said);
-    }
-    assert!(output.status.success(), "{said}");
-    let line: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let Some(lines) = lines(&["--experiment", "service", "--arm", "vip", "--seconds", "9"]) else { return };
+    let line = &lines[0];
     assert_eq!((&line["place"], &line["arm"]), (&"service".into(), &"vip".into()));
     for consumer in line["consumers"].as_array().expect("consumers") {
         assert!(consumer["bps"].as_f64() > Some(100_000.0), "{line}");
@@ -33,5 +41,42 @@ fn real_routers_of_the_service_network_fill_what_they_have_room_for_by_a_signed_
         let looks: Vec<(Vec<usize>, usize)> = serde_json::from_value(held.clone()).expect("ranks");
         assert!(looks.iter().any(|(ranks, _)| !ranks.is_empty()), "{line}");
         assert!(looks.iter().all(|(ranks, _)| ranks.len() <= 5), "{line}");
+    }
+}
+
+/// VI-23. The link is slow enough for a busy machine.
+#[test]
+fn twelve_consumers_fill_a_link_as_plain_relays_do_and_six_do_not() {
+    let ways = ["--arm", "plain relays", "--arm", "routers, cache at the server"];
+    let load = ["--consumers", "6,12", "--seconds", "3", "--rate-mbps", "20"];
+    let Some(lines) = lines(&[&["--experiment", "throughput"][..], &ways, &load].concat()) else { return };
+    let mean_bps = |way: &str, consumers: u64| {
+        let line = lines.iter().find(|line| line["way"] == way && line["consumers"] == consumers);
+        line.and_then(|line| line["mean_bps"].as_f64()).unwrap_or_else(|| panic!("no such run: {lines:?}"))
+    };
+    let routers = |consumers| mean_bps("routers, cache at the server", consumers);
+    assert!(routers(12) > 0.8 * mean_bps("plain relays", 12), "{lines:?}");
+    assert!(routers(12) > 1.15 * routers(6), "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["wrong"], 0, "{line}");
+        // No more than the link takes: what is counted came over it.
+        assert!(line["mean_bps"].as_f64() < Some(25e6), "{line}");
+    }
+}
+
+#[test]
+fn consumers_end_what_they_read_when_a_router_was_killed_and_when_a_link_was_down() {
+    let Some(lines) = lines(&["--experiment", "faults", "--seconds", "3", "--rate-mbps", "20"]) else {
+        return;
+    };
+    let faults: Vec<&str> = lines.iter().filter_map(|line| line["fault"].as_str()).collect();
+    assert_eq!(faults, ["router killed", "link down"]);
+    for line in &lines {
+        let bps = |when: &str| line[when].as_f64().unwrap_or_else(|| panic!("{when}: {line}"));
+        assert_eq!((&line["finished"], &line["wrong"]), (&6.into(), &0.into()), "{line}");
+        assert!(bps("before_bps") > 1e6 && bps("after_bps") > 1e6, "{line}");
+        assert!(bps("meanwhile_bps") < bps("before_bps") / 4.0, "{line}");
+        // All that was lost is asked for again, every two seconds.
+        assert!(line["retransmissions"].as_u64() > Some(0) && bps("back_s") < 20.0, "{line}");
     }
 }

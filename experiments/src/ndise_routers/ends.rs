@@ -1,8 +1,9 @@
 //! What is at the ends: who answers for everything, and consumers that read whole objects one after
-//! the other, those of a catalogue by how popular they are, with a window of a fixed size.
+//! the other with a window of a fixed size: those of a catalogue by how popular they are, or one
+//! again and again. Each packet's content follows from its name, and is compared.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use namely_bench::error::Error;
@@ -19,7 +20,7 @@ pub(super) const CONTENT_OCTETS: usize = 6_400;
 /// Octets of an object.
 pub(super) const OBJECT_OCTETS: u64 = PACKETS * CONTENT_OCTETS as u64;
 
-/// Interests of a consumer under way, what it reads at most, and after how long it asks again.
+/// Interests of such a consumer under way, what it reads at most, and after how long it asks again.
 const WINDOW: usize = 24;
 /// See there.
 pub(super) const CONSUMER_BPS: u64 = 12_000_000;
@@ -38,6 +39,70 @@ pub(super) struct Got {
     pub(super) delay_ms: f64,
     pub(super) objects: u64,
     pub(super) retransmissions: u64,
+    /// Packets with other content than their names'; they do not count as come.
+    pub(super) wrong: u64,
+    /// Whether the object that it was at when all was over came whole.
+    pub(super) has_finished: bool,
+}
+
+/// How a consumer reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Habit {
+    /// Interests under way at most.
+    pub(super) window: usize,
+    /// Between two new Interests at least.
+    pub(super) interval_ns: u64,
+    /// Of an object.
+    pub(super) packets: u64,
+    /// What is read next.
+    pub(super) choice: Choice,
+}
+
+/// What a consumer reads next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Choice {
+    /// Objects by their popularity; equal seeds read the same.
+    Popular(u64),
+    /// Always the same.
+    Always(usize),
+}
+
+impl Habit {
+    /// That of a consumer of N-DISE's section 5.2.
+    pub(super) fn popular(seed: u64) -> Self {
+        let interval_ns = CONTENT_OCTETS as u64 * 8_000_000_000 / CONSUMER_BPS;
+        Habit { window: WINDOW, interval_ns, packets: PACKETS, choice: Choice::Popular(seed) }
+    }
+}
+
+/// What content is cut from: which piece of it follows from the name.
+#[derive(Debug)]
+pub(super) struct Contents(Vec<u8>);
+
+/// Places from which content is cut.
+const CUTS: u64 = 8_192;
+
+impl Contents {
+    pub(super) fn new() -> Self {
+        let mut random = Random::new(15);
+        Contents((0..CUTS as usize + CONTENT_OCTETS).map(|_| random.below(256) as u8).collect())
+    }
+
+    /// The content of a name's Data: 8 octets of its own, and the rest.
+    pub(super) fn of(&self, name: &[u8]) -> ([u8; 8], &[u8]) {
+        // FNV-1a: nobody chooses these names to collide.
+        let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
+            (hash ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)
+        });
+        let cut = (hash % CUTS) as usize;
+        (hash.to_be_bytes(), &self.0[cut..cut + CONTENT_OCTETS - 8])
+    }
+
+    /// Whether it is a name's.
+    pub(super) fn is_of(&self, name: &[u8], content: &[u8]) -> bool {
+        let (own, rest) = self.of(name);
+        content.len() == CONTENT_OCTETS && content.starts_with(&own) && content.ends_with(rest)
+    }
 }
 
 /// The name of an object's one file.
@@ -52,9 +117,13 @@ fn connect(router: &str, options: Options) -> Result<Connection, Error> {
 /// Answers every Interest below /store until it is over.
 pub(super) fn serve(router: &str, is_over: &AtomicBool) -> Result<(), Error> {
     let mut connection = connect(router, Options::for_server())?;
-    let content = vec![7; CONTENT_OCTETS];
+    let (contents, mut content) = (Contents::new(), Vec::with_capacity(CONTENT_OCTETS));
     let mut answer = |incoming: Incoming<'_>, outbox: &mut Outbox| {
         if let Packet::Interest(interest) = incoming.packet {
+            let (own, rest) = contents.of(interest.name.as_bytes());
+            content.clear();
+            content.extend_from_slice(&own);
+            content.extend_from_slice(rest);
             let data = DataBuilder::new(interest.name).freshness_ms(3_600_000);
             let data = data.build(&content, &SignatureInfo::digest_sha256()).finish(&[0; 32]);
             outbox.send(&incoming.answer_headers(), &data);
@@ -69,8 +138,10 @@ pub(super) fn serve(router: &str, is_over: &AtomicBool) -> Result<(), Error> {
     Ok(())
 }
 
-/// A consumer of N-DISE's section 5.2.
+/// A consumer.
 struct Reader {
+    habit: Habit,
+    contents: Contents,
     templates: Vec<PieceInterest>,
     /// Sums of the objects' weights up to each.
     weights: Vec<u64>,
@@ -85,26 +156,23 @@ struct Reader {
     data: u64,
     delay_ns: u64,
     got: Got,
+    /// No other object is begun.
+    is_closing: bool,
 }
 
-/// Reads for `warm` and then `counted`, of which the second is measured. Equal seeds read the same
-/// objects.
+/// Reads for `warm` and then `counted`, of which the second is measured.
 pub(super) fn read(
     router: &str,
-    seed: u64,
+    habit: Habit,
     (warm, counted): (Duration, Duration),
     is_over: &AtomicBool,
 ) -> Result<Got, Error> {
     let mut connection = connect(router, Options::default())?;
     let from_ns = connection.now_ns() + warm.as_nanos() as u64;
     let end_ns = from_ns + counted.as_nanos() as u64;
-    let mut reader = Reader::new(seed, from_ns);
+    let mut reader = Reader::new(habit, from_ns);
     while connection.now_ns() < end_ns && !is_over.load(Ordering::Relaxed) {
-        let now_ns = connection.now_ns();
-        let (nonces, outbox) = connection.sending();
-        let due_ns = reader.ask(now_ns, nonces, outbox).min(end_ns).min(now_ns + LOOK_NS);
-        let mut take = |incoming: Incoming<'_>, _: &mut Outbox| reader.take(&incoming);
-        connection.turn(due_ns, &mut take).map_err(|e| Error::Subject(e.to_string()))?;
+        reader.turn(&mut connection, end_ns)?;
     }
     let Reader { mut got, data, delay_ns, .. } = reader;
     got.bps = data as f64 * CONTENT_OCTETS as f64 * 8.0 / counted.as_secs_f64();
@@ -112,28 +180,66 @@ pub(super) fn read(
     Ok(got)
 }
 
+/// Reads until it is over, and then what it is at to its end, for no longer than `grace`. Octets
+/// of content are added to `octets` as they come.
+pub(super) fn read_on(
+    router: &str,
+    habit: Habit,
+    octets: &AtomicU64,
+    is_over: &AtomicBool,
+    grace: Duration,
+) -> Result<Got, Error> {
+    let mut connection = connect(router, Options::default())?;
+    let mut reader = Reader::new(habit, connection.now_ns());
+    let (mut told, mut end_ns) = (0, u64::MAX);
+    while connection.now_ns() < end_ns && !reader.got.has_finished {
+        if !reader.is_closing && is_over.load(Ordering::Relaxed) {
+            reader.is_closing = true;
+            end_ns = connection.now_ns() + grace.as_nanos() as u64;
+        }
+        reader.turn(&mut connection, end_ns)?;
+        octets.fetch_add((reader.data - told) * CONTENT_OCTETS as u64, Ordering::Relaxed);
+        told = reader.data;
+    }
+    Ok(reader.got)
+}
+
 impl Reader {
-    fn new(seed: u64, from_ns: u64) -> Self {
+    fn new(habit: Habit, from_ns: u64) -> Self {
         let mut sum = 0;
         let weights = (1..=OBJECTS as u64).map(|rank| {
             sum += WEIGHT / rank;
             sum
         });
         let lifetime_ms = RTO.as_millis() as u64;
+        let seed = if let Choice::Popular(seed) = habit.choice { seed } else { 0 };
         Reader {
+            habit,
+            contents: Contents::new(),
             templates: (0..OBJECTS).map(|k| PieceInterest::new(file(k).as_name(), lifetime_ms)).collect(),
             weights: weights.collect(),
             random: Random::new(seed),
             object: 0,
-            next: PACKETS,
-            come: PACKETS,
+            next: habit.packets,
+            come: habit.packets,
             next_ns: 0,
             waiting: BTreeMap::new(),
             from_ns,
             data: 0,
             delay_ns: 0,
             got: Got::default(),
+            is_closing: false,
         }
+    }
+
+    /// Asks for what may be asked for, and takes what comes until more may be asked for.
+    fn turn(&mut self, connection: &mut Connection, end_ns: u64) -> Result<(), Error> {
+        let now_ns = connection.now_ns();
+        let (nonces, outbox) = connection.sending();
+        let due_ns = self.ask(now_ns, nonces, outbox).min(end_ns).min(now_ns + LOOK_NS);
+        let mut take = |incoming: Incoming<'_>, _: &mut Outbox| self.take(&incoming);
+        connection.turn(due_ns, &mut take).map_err(|e| Error::Subject(e.to_string()))?;
+        Ok(())
     }
 
     /// Asks for what may be asked for; returns when to do so again.
@@ -150,25 +256,34 @@ impl Reader {
             self.got.retransmissions += 1;
             send(&self.templates[self.object], *piece);
         }
-        let interval_ns = CONTENT_OCTETS as u64 * 8_000_000_000 / CONSUMER_BPS;
-        while self.waiting.len() < WINDOW && now_ns >= self.next_ns {
-            if self.next == PACKETS {
-                if self.come < PACKETS {
+        let Habit { window, interval_ns, packets, choice } = self.habit;
+        while self.waiting.len() < window && now_ns >= self.next_ns {
+            if self.next == packets {
+                if self.come < packets {
                     break;
                 }
-                let drawn = self.random.below(self.weights.last().copied().unwrap_or(0));
-                self.object = self.weights.partition_point(|sum| *sum <= drawn);
+                if self.is_closing {
+                    self.got.has_finished = true;
+                    return now_ns;
+                }
+                self.object = match choice {
+                    Choice::Always(object) => object,
+                    Choice::Popular(_) => {
+                        let drawn = self.random.below(self.weights.last().copied().unwrap_or(0));
+                        self.weights.partition_point(|sum| *sum <= drawn)
+                    }
+                };
                 (self.next, self.come) = (0, 0);
             }
             // Late wakes are made up for, but for no more than a window of them.
             self.next_ns =
-                (self.next_ns + interval_ns).max(now_ns.saturating_sub(WINDOW as u64 * interval_ns));
+                (self.next_ns + interval_ns).max(now_ns.saturating_sub(window as u64 * interval_ns));
             self.waiting.insert(self.next, (now_ns, now_ns + RTO.as_nanos() as u64));
             send(&self.templates[self.object], self.next);
             self.next += 1;
         }
-        let has_more = self.next < PACKETS || self.come == PACKETS;
-        let may_ask = self.waiting.len() < WINDOW && has_more;
+        let has_more = self.next < packets || self.come == packets;
+        let may_ask = self.waiting.len() < window && has_more;
         let again_ns = self.waiting.values().map(|(_, again_ns)| *again_ns).min().unwrap_or(u64::MAX);
         if may_ask { again_ns.min(self.next_ns) } else { again_ns }
     }
@@ -176,10 +291,15 @@ impl Reader {
     fn take(&mut self, incoming: &Incoming<'_>) {
         let Packet::Data(data) = incoming.packet else { return };
         let piece = self.templates[self.object].piece(data.name);
-        let Some((asked_ns, _)) = piece.and_then(|piece| self.waiting.remove(&piece)) else { return };
+        let Some(piece) = piece.filter(|piece| self.waiting.contains_key(piece)) else { return };
+        if !self.contents.is_of(data.name.as_bytes(), data.content) {
+            self.got.wrong += 1;
+            return;
+        }
+        let Some((asked_ns, _)) = self.waiting.remove(&piece) else { return };
         self.come += 1;
         if incoming.received_ns >= self.from_ns {
-            self.got.objects += u64::from(self.come == PACKETS);
+            self.got.objects += u64::from(self.come == self.habit.packets);
             self.data += 1;
             self.delay_ns += incoming.received_ns.saturating_sub(asked_ns);
         }

@@ -1,28 +1,49 @@
-//! `ndise-routers`: the networks of N-DISE (ICN 2022, section 5.2; rows VI-24 to VI-29) with real
+//! `ndise-routers`: the experiments of N-DISE (ICN 2022, section 5; rows VI-23 to VI-29) with real
 //! routers in network namespaces, links that are emulated, and the exchange between neighbours
-//! signed. The simulator has the same networks at full length (`ndise`).
+//! signed. The simulator has the networks of section 5.2 at full length (`ndise`).
 
 mod ends;
+mod faults;
+mod line;
 mod network;
+mod relay;
+mod throughput;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
-use namely_sim::ndise::{Arm, Place};
+use namely_sim::ndise::{Arm, OBJECTS, Place};
 use namely_sim::table::Table;
-use namely_testbed::sandbox;
+use namely_testbed::{Interrupt, sandbox};
 use serde_json::json;
 
-use crate::ndise::Experiment;
+use crate::ndise;
+use faults::Faults;
 use network::{Outcome, Setting};
+use throughput::Throughput;
+
+/// Which of the experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// Two forwarders in a line
+    Service,
+    /// The same with 2 Gbit/s to the server
+    Narrow,
+    /// Two ways to the server
+    Multipath,
+    /// 6, 9 and 12 consumers over one link, beside plain relays
+    Throughput,
+    /// A router that is killed, and a link that goes down, under load
+    Faults,
+}
 
 /// Options of `ndise-routers`.
 #[derive(Args, Debug)]
 pub struct NdiseRouters {
     /// Which of the experiments
-    #[arg(long, value_delimiter = ',', default_value = "service,narrow,multipath")]
+    #[arg(long, value_delimiter = ',', default_value = "service,narrow,multipath,throughput,faults")]
     pub experiment: Vec<Experiment>,
     /// Ways of caching and forwarding, as the table calls them; all by default
     #[arg(long)]
@@ -30,12 +51,24 @@ pub struct NdiseRouters {
     /// Runs of each, which alternate; medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=30))]
     pub runs: u64,
-    /// How long a run takes, of which the last third is measured, s
+    /// How long a run takes, of which the last third is measured (of faults all), s
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=5400))]
     pub seconds: u64,
+    /// Consumers of the throughput test
+    #[arg(long, value_delimiter = ',', default_value = "6,9,12", value_parser = consumers)]
+    pub consumers: Vec<usize>,
+    /// Rate of the links in the last two experiments, Mbit/s
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(10..=10_000))]
+    pub rate_mbps: u64,
     /// A line of JSON for each run instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+/// There are as many objects to read.
+fn consumers(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=OBJECTS).contains(n));
+    number.ok_or_else(|| format!("1 to {OBJECTS} consumers"))
 }
 
 /// Runs `ndise-routers` in a sandbox.
@@ -53,28 +86,56 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
         println!("machine: {}", Machine::read());
         println!("{} runs of {} s of each way, alternating; medians", options.runs, options.seconds);
     }
-    for place in options.experiment.iter().map(|one| one.place()) {
-        let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
-        let mut rows: Vec<(Arm, Vec<Outcome>)> =
-            place.arms().into_iter().filter(wanted).map(|arm| (arm, Vec::new())).collect();
-        if rows.is_empty() {
-            let known: Vec<String> = place.arms().into_iter().map(Arm::label).collect();
-            return Err(Error::Usage(format!("{} has these ways: {}", place.label(), known.join("; "))));
-        }
-        for seed in 1..=options.runs {
-            for (arm, outcomes) in &mut rows {
-                let third = Duration::from_secs(options.seconds) / 3;
-                let setting = Setting { place, arm: *arm, seed, warm: third * 2, counted: third };
-                let outcome = network::run(&setting, &interrupt)?;
-                if options.json {
-                    println!("{}", line(&setting, &outcome));
-                }
-                outcomes.push(outcome);
+    let (third, has_lines) = (Duration::from_secs(options.seconds) / 3, options.json);
+    let (rate_bps, runs) = (options.rate_mbps * 1_000_000, options.runs);
+    for experiment in &options.experiment {
+        let place = match experiment {
+            Experiment::Service => ndise::Experiment::Service.place(),
+            Experiment::Narrow => ndise::Experiment::Narrow.place(),
+            Experiment::Multipath => ndise::Experiment::Multipath.place(),
+            Experiment::Throughput => {
+                let (warm, counted) = (third * 2, third);
+                let (ways, consumers) = (&options.arm, &options.consumers);
+                let all = Throughput { ways, consumers, rate_bps, runs, warm, counted, has_lines };
+                all.run(&interrupt)?;
+                continue;
             }
+            Experiment::Faults => {
+                Faults { rate_bps, runs, third, has_lines }.run(&interrupt)?;
+                continue;
+            }
+        };
+        run_place(options, place, third, &interrupt)?;
+    }
+    Ok(())
+}
+
+/// Runs all ways of a network.
+fn run_place(
+    options: &NdiseRouters,
+    place: Place,
+    third: Duration,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
+    let mut rows: Vec<(Arm, Vec<Outcome>)> =
+        place.arms().into_iter().filter(wanted).map(|arm| (arm, Vec::new())).collect();
+    if rows.is_empty() {
+        let known: Vec<String> = place.arms().into_iter().map(Arm::label).collect();
+        return Err(Error::Usage(format!("{} has these ways: {}", place.label(), known.join("; "))));
+    }
+    for seed in 1..=options.runs {
+        for (arm, outcomes) in &mut rows {
+            let setting = Setting { place, arm: *arm, seed, warm: third * 2, counted: third };
+            let outcome = network::run(&setting, interrupt)?;
+            if options.json {
+                println!("{}", line(&setting, &outcome));
+            }
+            outcomes.push(outcome);
         }
-        if !options.json {
-            println!("\n{}", table(place, &rows));
-        }
+    }
+    if !options.json {
+        println!("\n{}", table(place, &rows));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use namely_testbed::{Interrupt, Lab, Testbed, TestbedError};
 use namely_wire::{Name, ValidityPeriod};
 use serde_json::Value;
 
-use super::ends::{self, CONSUMER_BPS, CONTENT_OCTETS, Got, OBJECT_OCTETS, PACKETS};
+use super::ends::{self, CONSUMER_BPS, CONTENT_OCTETS, Got, Habit, OBJECT_OCTETS, PACKETS};
 
 /// By how much links and consumers are faster than the simulator's, which are a thousandth of the
 /// paper's.
@@ -96,7 +96,7 @@ fn measure<'scope, 'env: 'scope>(
     let spans = (setting.warm, setting.counted);
     let readers = consumers.iter().zip(0..).map(|((_, n), i)| {
         let (router, seed) = (lab.router(&node(*n)), setting.seed * 2 + i);
-        scope.spawn(move || ends::read(&router, seed, spans, is_over))
+        scope.spawn(move || ends::read(&router, Habit::popular(seed), spans, is_over))
     });
     let readers: Vec<_> = readers.collect();
     interrupt.sleep(setting.warm)?;
@@ -150,7 +150,7 @@ fn nodes(place: Place) -> usize {
     place.wires().iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1
 }
 
-fn node(n: usize) -> String {
+pub(super) fn node(n: usize) -> String {
     format!("n{n}")
 }
 
@@ -298,7 +298,7 @@ fn distances(wires: &[Wire], count: usize, server: usize) -> Vec<usize> {
     distance
 }
 
-fn error(error: TestbedError) -> Error {
+pub(super) fn error(error: TestbedError) -> Error {
     match error {
         TestbedError::Process(error) => error.into(),
         error => Error::Subject(error.to_string()),

@@ -82,6 +82,25 @@ fn is_table(key: &str) -> bool {
     ["multicast", "user", "dispatcher", "memif", "ethernet", "accept", "disk", "neighbour"].contains(&key)
 }
 
+/// What stands for `[vip]` in a build without the Cargo feature, here too where it is in.
+#[path = "vip/absent.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the test reads the table alone")]
+mod absent;
+
+#[test]
+fn a_router_that_was_built_without_vip_refuses_its_table_and_says_what_to_do() {
+    #[derive(Debug, serde::Deserialize)]
+    struct Without {
+        vip: Option<absent::Vip>,
+    }
+    for text in ["[vip]\nrouter = \"a\"\n", "[[vip.neighbour]]\nface = \"udp4://192.0.2.1\"\n", "[vip]\n"] {
+        let message = toml::from_str::<Without>(text).expect_err("must be refused").to_string();
+        assert!(message.contains("line 1") && message.contains("built without VIP"), "{message}");
+        assert!(message.contains("take out the table") && message.contains("feature `vip`"), "{message}");
+    }
+    assert!(toml::from_str::<Without>("").is_ok_and(|config| config.vip.is_none()));
+}
+
 #[test]
 fn an_unknown_key_is_refused_with_its_line_and_what_is_allowed() {
     let message = refusal("[tables]\ncs_packets_max = 1\ncs_entry_max = 2\n");
