@@ -12,9 +12,10 @@ fn what_the_plane_knows_is_told_in_words_and_as_json() {
     let catalogue = home.path("blocks.tsv").display().to_string();
     fs::write(&catalogue, "catalogue\t7\n/big\t20000\n\t/big/a\t20000\n/small\t100\n\t/small/a\t100\n")
         .unwrap();
+    let disk = home.path("cs").display().to_string();
     let config = format!(
         "[vip]\nrouter = \"lab\"\ncatalogue = \"{catalogue}\"\nprefix = \"/lab\"\nperiod_ms = 100\nmemory = 1000\n\
-         trust = \"open\"\n[[vip.neighbour]]\nface = \"udp4://127.0.0.1:9\"\nrouter = \"desk\"\noctets_per_s = 1000\n"
+         trust = \"open\"\ndisk_octets_max = 50_000\n[cs.disk]\nfolder = \"{disk}\"\n[[vip.neighbour]]\nface = \"udp4://127.0.0.1:9\"\nrouter = \"desk\"\noctets_per_s = 1000\n"
     );
     fs::write(home.path("namely.toml"), config).unwrap();
     let (file, uri) = (home.path("namely.toml"), home.router_uri());
@@ -27,7 +28,9 @@ fn what_the_plane_knows_is_told_in_words_and_as_json() {
     assert_eq!((told("files"), told("octets"), told("open")), (2.into(), 20_100.into(), true.into()));
     assert_eq!(told("key").as_str().map(str::len), Some(64));
     assert!(told("counters")["slots"].as_u64() > Some(0), "{status}");
+    assert_eq!((told("disk_room"), told("disk_octets_per_s")), (50_000.into(), (100 << 20).into()));
     let text = home.run(["vip", "status"]);
+    assert!(text.stdout.contains("disk       48.8 KiB, read at 100.0 MiB/s"), "{text:?}");
     assert!(text.stdout.contains("2 registered, 19.6 KiB") && text.stderr.contains("OPEN"), "{text:?}");
     let line = home.ok(["vip", "catalogue"]);
     assert!(line.contains("blocks.tsv: version 7, 2 blocks, 2 files; 2 registered"), "{line}");

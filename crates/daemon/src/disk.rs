@@ -193,6 +193,8 @@ fn counters(status: &Status) -> Vec<Counter> {
         ("read_errors", status.read_errors),
         ("write_errors", status.write_errors),
         ("disk_reads", status.disk_reads),
+        ("read_octets", status.read_octets),
+        ("read_ns", status.read_ns),
         ("disk_writes", status.disk_writes),
         ("read_ahead", status.read_ahead),
         ("syncs", status.syncs),

@@ -93,7 +93,7 @@ impl Router {
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
         let listening = listen(&config, &plane, kernel.as_deref(), given)?;
         let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, &key)?;
-        let vip = vip::start(&config, &plane, &core, &key)?;
+        let vip = vip::start(&config, &plane, &core, disk.as_ref(), &key)?;
         let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
         if let Some(discovery) = &discovery {

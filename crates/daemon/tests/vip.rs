@@ -94,6 +94,11 @@ fn what_is_wrong_with_vip_is_said_before_the_router_starts() {
     let neighbour = "[[vip.neighbour]]\nface = \"udp4://192.0.2.1:6363\"\noctets_per_s = 1\n";
     assert_eq!(check(&format!("{keys}{vip}{neighbour}")).0, 0, "it does not speak VIP and needs no key");
     assert_eq!(check(&format!("{keys}{vip}register = \"top:4096\"\n")).0, 0);
+    let disk =
+        format!("[cs.disk]\nfolder = \"{}\"\noctets_max = \"64MiB\"\n", dir.path().join("cs").display());
+    let on_disk = |octets: u64| format!("{keys}{vip}disk_octets_max = {octets}\n{disk}");
+    assert_eq!(check(&on_disk(64 << 20)).0, 0, "all that there may be");
+    assert_eq!(check(&format!("{keys}{vip}disk_octets_max = 0\n")).0, 0, "no disk is needed for nothing");
     // One object more than may be.
     let block = |n: usize| format!("/{n}\t1\n\t/{n}/a\t1\n");
     let many: String = (0..=4096).map(block).collect();
@@ -112,6 +117,8 @@ fn what_is_wrong_with_vip_is_said_before_the_router_starts() {
         (format!("{keys}{vip}amplification = 3\n"), "use 1 or 2"),
         (format!("{keys}{vip}trust = \"some\"\n"), "`signed`, `open`"),
         (format!("{keys}{vip}segment_octets = 0\n"), "use 1 to"),
+        (on_disk((64 << 20) + 1), "and [cs.disk] may take 67108864"),
+        (format!("{keys}{vip}disk_octets_max = 1\n"), "there is no disk"),
         (format!("{keys}{vip}register = \"top:0\"\n"), "with 1 to 4096"),
         (format!("{keys}{vip}register = \"top:4097\"\n"), "with 1 to 4096"),
         (format!("{keys}{vip}register_interval_s = 0\n"), "use 1 to 86400"),

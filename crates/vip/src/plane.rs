@@ -204,6 +204,13 @@ impl Plane {
         }
     }
 
+    /// Sets the room of a tier, octets, as it is now: 0 where nothing can be kept for a while.
+    pub fn set_room(&mut self, tier: usize, octets: u64) {
+        if let Some(config) = self.config.tiers.get_mut(tier) {
+            config.octets = octets;
+        }
+    }
+
     /// The link to `b` takes VIPs in the slots to come, or does not.
     pub fn open(&mut self, b: usize, is_open: bool) {
         self.links[b].is_open = is_open;

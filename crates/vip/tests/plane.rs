@@ -164,6 +164,22 @@ fn what_is_kept_drains_what_can_be_read_of_it_in_a_slot() {
 }
 
 #[test]
+fn a_tier_that_loses_its_room_keeps_nothing_until_it_has_some_again() {
+    let memory = Tier { octets: 0, rate: 9000, admit: 0, evict: 0 };
+    let disk = Tier { octets: 1000, rate: 500, admit: 0, evict: 0 };
+    let mut plane = plane(0, 1, vec![memory, disk]);
+    step(&mut plane, 8 * UNIT);
+    step(&mut plane, 0);
+    assert_eq!((plane.counts(), plane.placed()), (&[8 * UNIT - UNIT / 2][..], &[1][..]));
+    plane.set_room(1, 999);
+    step(&mut plane, 0);
+    assert_eq!((plane.counts(), plane.placed()), (&[8 * UNIT - UNIT / 2][..], &[u8::MAX][..]));
+    plane.set_room(1, 1000);
+    step(&mut plane, 0);
+    assert_eq!((plane.counts(), plane.placed()), (&[7 * UNIT][..], &[1][..]));
+}
+
+#[test]
 fn a_score_decays_slot_by_slot() {
     let mut plane = plane(0, 1, vec![]);
     step(&mut plane, 8 * UNIT);

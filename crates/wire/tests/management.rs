@@ -125,10 +125,13 @@ fn what_the_virtual_plane_knows_is_told_and_read_back() {
         files: 60_000,
         octets: u64::MAX,
         room: 1 << 40,
+        disk_room: Some(u64::MAX),
+        disk_octets_per_s: Some(1),
         counters: vec![Counter::new("slots", 9)],
     };
     assert_eq!(VipStatus::decode(&status.to_vec()), Ok(status.clone()));
-    let closed = VipStatus { is_open: false, counters: vec![], ..status };
+    let closed =
+        VipStatus { is_open: false, disk_room: None, disk_octets_per_s: None, counters: vec![], ..status };
     assert_eq!(VipStatus::decode(&closed.to_vec()), Ok(closed));
     let object = VipObject {
         name: "/a#1".into(),

@@ -69,6 +69,11 @@ impl Status {
 fn status_text(status: &VipStatus) -> String {
     let VipStatus { router, slot, period_ms, catalogue, version, objects, blocks, files, .. } = status;
     let (key, octets, room) = (hex(&status.key), octets_text(status.octets), octets_text(status.room));
+    let disk = status.disk_room.map(|room| {
+        let rate = octets_text(status.disk_octets_per_s.unwrap_or(0));
+        format!("disk       {}, read at {rate}/s\n", octets_text(room))
+    });
+    let disk = disk.unwrap_or_default();
     let counted = status.counters.iter().filter(|counter| counter.value > 0);
     let counted: Vec<String> =
         counted.map(|c| format!("{} {}", c.label.replace('_', " "), c.value)).collect();
@@ -76,7 +81,7 @@ fn status_text(status: &VipStatus) -> String {
         "router     {router}\nkey        {key}\nslot       {slot}, {period_ms} ms\n\
          catalogue  {catalogue}, version {version}: {blocks} blocks, {files} files\n\
          objects    {objects} registered, {octets}\n\
-         room       {room}\ncounted    {}",
+         room       {room}\n{disk}counted    {}",
         counted.join(", ")
     )
 }
@@ -86,6 +91,7 @@ fn status_json(status: &VipStatus) -> Value {
         "router": status.router, "key": hex(&status.key), "open": status.is_open, "slot": status.slot,
         "period_ms": status.period_ms, "catalogue": status.catalogue, "version": status.version,
         "objects": status.objects, "blocks": status.blocks, "files": status.files, "octets": status.octets, "room": status.room,
+        "disk_room": status.disk_room, "disk_octets_per_s": status.disk_octets_per_s,
         "counters": counters_json(&status.counters),
     })
 }
@@ -148,6 +154,7 @@ fn row(object: &VipObject) -> Vec<Cell> {
     let kept = match object.tier {
         None => "no".to_owned(),
         Some(0) => "memory".to_owned(),
+        Some(1) => "disk".to_owned(),
         Some(tier) => format!("tier {tier}"),
     };
     let goes = match object.face_id {

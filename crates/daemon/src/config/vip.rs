@@ -13,6 +13,7 @@ use namely_wire::{FaceUri, Name, PACKET_OCTETS_MAX};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::cs::CsDisk;
 use super::discovery::key;
 use super::values;
 
@@ -52,6 +53,12 @@ pub struct Vip {
     /// What can be read of that in a second.
     #[serde(default = "memory_octets_per_s_default", deserialize_with = "values::octets")]
     pub memory_octets_per_s: u64,
+    /// Room on the content store's disk for registered objects; none: as much as fits there.
+    #[serde(default, deserialize_with = "octets_opt")]
+    pub disk_octets_max: Option<u64>,
+    /// What can be read of that in a second, until the router has measured it.
+    #[serde(default = "disk_octets_per_s_default", deserialize_with = "values::octets")]
+    pub disk_octets_per_s: u64,
     /// Octets of an object that one Interest asks for.
     #[serde(default = "segment_octets_default", deserialize_with = "segment_octets")]
     pub segment_octets: u64,
@@ -143,21 +150,41 @@ pub(super) fn objects_max(vip: Option<&Vip>) -> usize {
 }
 
 impl Vip {
-    /// How the plane is computed.
-    pub(crate) fn plane(&self) -> PlaneConfig {
+    /// How the plane is computed, with this disk below the memory.
+    pub(crate) fn plane(&self, disk: Option<Tier>) -> PlaneConfig {
         let half_life_ms = self.score_half_life_s.saturating_mul(1000);
-        let memory = Tier {
-            octets: self.memory,
-            rate: self.memory_octets_per_s.saturating_mul(self.period_ms.into()) / 1000,
-            admit: 0,
-            evict: 0,
-        };
+        let memory =
+            Tier { octets: self.memory, rate: self.of_slot(self.memory_octets_per_s), admit: 0, evict: 0 };
         PlaneConfig {
             amplification: self.amplification,
             decay: Decay::from_half_life(half_life_ms, self.period_ms),
             follow: self.follow,
-            tiers: if self.memory > 0 { vec![memory] } else { Vec::new() },
+            tiers: (self.memory > 0 || disk.is_some()).then_some(memory).into_iter().chain(disk).collect(),
             weight: 0,
+        }
+    }
+
+    /// Octets that a rate is in a slot.
+    pub(crate) fn of_slot(&self, octets_per_s: u64) -> u64 {
+        let octets = u128::from(octets_per_s) * u128::from(self.period_ms) / 1000;
+        u64::try_from(octets).unwrap_or(u64::MAX)
+    }
+
+    /// Returns whether the room on disk is there.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn check_disk(&self, disk: &CsDisk) -> Result<(), String> {
+        match self.disk_octets_max.filter(|octets| *octets > 0) {
+            Some(_) if disk.folder.is_none() => {
+                Err("vip.disk_octets_max: there is no disk: name its `folder` under [cs.disk]".into())
+            }
+            Some(octets) if octets > disk.budget() => Err(format!(
+                "vip.disk_octets_max: {octets} octets, and [cs.disk] may take {}: more `octets_max` there, or \
+                 less here",
+                disk.budget()
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -309,6 +336,10 @@ fn score_half_life_s_default() -> u64 {
 
 fn memory_octets_per_s_default() -> u64 {
     1 << 30
+}
+
+fn disk_octets_per_s_default() -> u64 {
+    100 << 20
 }
 
 fn segment_octets_default() -> u64 {

@@ -8,6 +8,7 @@ use namely_wire::mgmt::{VipNeighbour, VipObject, VipStatus};
 
 use crate::config::Config;
 use crate::dataplane::{Core, DataPlane};
+use crate::disk::Disk;
 use crate::exit::Failure;
 use crate::key::RouterKey;
 
@@ -29,6 +30,7 @@ pub(crate) fn start(
     _config: &Config,
     _plane: &Arc<DataPlane>,
     _core: &Arc<Core>,
+    _disk: Option<&Arc<Disk>>,
     _key: &RouterKey,
 ) -> Result<Option<Running>, Failure> {
     Ok(None)

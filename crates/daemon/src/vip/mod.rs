@@ -5,6 +5,7 @@
 //! made when something has changed.
 
 mod catalogue;
+mod disk;
 mod plane;
 mod view;
 
@@ -24,6 +25,7 @@ pub(crate) use self::plane::Settings;
 pub(crate) use self::view::View;
 use crate::config::{Config, Trust};
 use crate::dataplane::{Core, DataPlane, VipEvent, VipInbox};
+use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::key::{RouterKey, folder, is_signed_by};
 
@@ -81,6 +83,7 @@ pub(crate) fn check(config: &Config) -> Result<Option<Settings>, String> {
                     keeps it, `key_chain` under [discovery] (or `trust = \"open\"` under [vip], in a lab)"
             .into());
     }
+    vip.check_disk(&config.cs.disk)?;
     Settings::read(vip).map(Some)
 }
 
@@ -92,6 +95,7 @@ pub(crate) fn start(
     config: &Config,
     plane: &Arc<DataPlane>,
     core: &Arc<Core>,
+    disk: Option<&Arc<Disk>>,
     key: &RouterKey,
 ) -> Result<Option<Running>, Failure> {
     let wrong = |why: String| Failure::new(Exit::Configuration, why);
@@ -104,7 +108,7 @@ pub(crate) fn start(
     core.fib_add_nexthop(prefix.as_name(), inbox.face(), 0)
         .map_err(|error| failed(format!("no route for VIP: {error}")))?;
     let boot = u64::from_ne_bytes(boot);
-    let machine = Machine::new(settings, boot, core.clone(), plane.clone()).map_err(wrong)?;
+    let machine = Machine::new(settings, boot, core.clone(), plane.clone(), disk).map_err(wrong)?;
     warn_if_open(machine.settings.config.trust);
     let view = View::new(&machine, key, inbox.clone());
     let (sender, orders) = channel();

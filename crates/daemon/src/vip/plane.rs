@@ -8,8 +8,10 @@ use namely_forwarder::{FaceId, ObjectPlace, ObjectPlan};
 use namely_vip::{Config, Decay, NOWHERE, NeighbourConfig, Popularity, Vip, vips_of};
 
 use super::catalogue::Loaded;
+use super::disk::{DISK, DiskTier};
 use crate::config::{self, Register, Unregistered};
 use crate::dataplane::{Core, DataPlane};
+use crate::disk::Disk;
 
 /// Data of an object that are no segments of its files: what says how large they are.
 const PACKETS_MORE: u64 = 4;
@@ -53,7 +55,13 @@ impl Settings {
         }
     }
 
-    fn of_machine(&self, boot: u64) -> Config {
+    /// What a segment's packet takes in memory, at most.
+    pub(super) fn packet_octets(&self) -> u64 {
+        let segment = self.config.segment_octets;
+        segment + segment / 4 + PACKET_OCTETS_MORE
+    }
+
+    fn of_machine(&self, boot: u64, disk: Option<&DiskTier>) -> Config {
         let neighbours = self.config.neighbour.iter().map(|neighbour| NeighbourConfig {
             router: neighbour.router.as_ref().map(|router| router.clone().into_bytes()),
             octets_per_s: neighbour.octets_per_s,
@@ -63,7 +71,7 @@ impl Settings {
             router: self.config.router.clone().into_bytes(),
             boot,
             period_ms: self.config.period_ms,
-            plane: self.config.plane(),
+            plane: self.config.plane(disk.and_then(|disk| disk.tier(self))),
             neighbours: neighbours.collect(),
         }
     }
@@ -86,6 +94,8 @@ pub(super) struct Machine {
     asked: Vec<(u64, u64)>,
     /// Slots whose routes and directions were set.
     slot: u64,
+    /// The content store's disk, if it has one.
+    pub(super) disk: Option<DiskTier>,
     core: Arc<Core>,
     plane: Arc<DataPlane>,
 }
@@ -100,17 +110,31 @@ impl Machine {
         boot: u64,
         core: Arc<Core>,
         plane: Arc<DataPlane>,
+        disk: Option<&Arc<Disk>>,
     ) -> Result<Self, String> {
         let popularity = settings.popularity();
         let registered = settings.choose(popularity.as_ref(), &[]);
-        let vip = Vip::new(settings.loaded.objects(&registered)?, settings.of_machine(boot));
+        let disk = disk.map(|disk| DiskTier::new(disk.clone(), core.clone()));
+        let config = settings.of_machine(boot, disk.as_ref());
+        let vip = Vip::new(settings.loaded.objects(&registered)?, config);
         let vip = vip.map_err(|error| error.to_string())?;
         settings.loaded.enter(&core).map_err(|error| format!("vip.catalogue: {error}"))?;
         let faces = vec![None; settings.config.neighbour.len()];
         let asked = Vec::new();
         let (choose_ns, slot) = (0, 0);
-        let mut machine =
-            Machine { vip, settings, registered, popularity, choose_ns, faces, asked, slot, core, plane };
+        let mut machine = Machine {
+            vip,
+            settings,
+            registered,
+            popularity,
+            choose_ns,
+            faces,
+            asked,
+            slot,
+            disk,
+            core,
+            plane,
+        };
         machine.give_room();
         machine.begin_counting();
         machine.follow_plan();
@@ -139,7 +163,8 @@ impl Machine {
         // Places mean other blocks from now on, and nothing is to be asked for by those.
         (0..places.len()).for_each(|block| self.core.object_direct(block as u32, None));
         settings.loaded.enter(&self.core).map_err(|error| format!("vip.catalogue: {error}"))?;
-        self.vip.exchange(objects, settings.of_machine(0)).map_err(|error| error.to_string())?;
+        let config = settings.of_machine(0, self.disk.as_ref());
+        self.vip.exchange(objects, config).map_err(|error| error.to_string())?;
         let face_of = |neighbour: &config::VipNeighbour| {
             let place = self.settings.config.neighbour.iter().position(|old| old.face == neighbour.face);
             place.and_then(|b| self.faces[b])
@@ -172,7 +197,8 @@ impl Machine {
             return Ok(());
         }
         let objects = self.settings.loaded.objects(&registered)?;
-        self.vip.exchange(objects, self.settings.of_machine(0)).map_err(|error| error.to_string())?;
+        let config = self.settings.of_machine(0, self.disk.as_ref());
+        self.vip.exchange(objects, config).map_err(|error| error.to_string())?;
         let come = registered.iter().filter(|block| self.registered.binary_search(block).is_err()).count();
         tracing::debug!("{come} blocks became more popular than others and are registered");
         let left = std::mem::replace(&mut self.registered, registered);
@@ -190,38 +216,65 @@ impl Machine {
         let smallest = objects.iter().map(|object| object.octets).min().unwrap_or(1).max(1);
         let kept_max = (objects.len() as u64).min(config.memory / smallest);
         let packets = config.memory / config.segment_octets + kept_max * (PACKETS_MORE + 1);
-        let octets = if kept_max > 0 { packets.saturating_mul(self.packet_octets()) } else { 0 };
+        let octets = if kept_max > 0 { packets.saturating_mul(self.settings.packet_octets()) } else { 0 };
+        // Without any, objects are Data as all others, also those that are planned for the disk.
+        let least = u64::from(self.has_disk());
+        let (packets, octets) = (packets.max(least), octets.max(least));
         self.core.objects_room(usize::try_from(packets).unwrap_or(usize::MAX), octets);
         self.core.objects_only(config.unregistered == Unregistered::Refuse);
     }
 
-    /// What a segment's packet takes in memory, at most.
-    fn packet_octets(&self) -> u64 {
-        let segment = self.settings.config.segment_octets;
-        segment + segment / 4 + PACKET_OCTETS_MORE
+    /// Returns true if objects may be planned for the disk.
+    fn has_disk(&self) -> bool {
+        self.disk.is_some() && self.settings.config.disk_octets_max != Some(0)
     }
 
-    /// Tells the content store what is to be kept.
+    /// The tier in which an object is kept by plan. While the disk fails nothing is kept there.
+    pub(super) fn tier(&self, object: usize) -> u8 {
+        let is_left_out = self.disk.as_ref().is_none_or(DiskTier::is_left_out);
+        match self.vip.plane().placed()[object] {
+            DISK if is_left_out => NOWHERE,
+            tier => tier,
+        }
+    }
+
+    /// Tells the plane what the disk has room for and what can be read of it, as it is now.
+    fn look_at_disk(&mut self) {
+        let Some(disk) = &mut self.disk else { return };
+        disk.look();
+        let (room, octets_per_s) = (disk.room(&self.settings), disk.octets_per_s(&self.settings));
+        let plane = self.vip.plane_mut();
+        plane.set_room(usize::from(DISK), room);
+        plane.set_read_rate(usize::from(DISK), self.settings.config.of_slot(octets_per_s));
+    }
+
+    /// Tells the content store what is to be kept, and where.
     fn follow_plan(&self) {
         let plane = self.vip.plane();
         let of_no_object = match self.settings.config.unregistered {
             Unregistered::Admit => ObjectPlace::AsOthers,
             Unregistered::Refuse => ObjectPlace::Nowhere,
         };
+        let mut for_disk = vec![false; self.settings.loaded.blocks().len()];
         let mut registered = self.registered.iter().enumerate().peekable();
         for (block, object) in (0..).zip(self.settings.loaded.blocks()) {
             let k = registered.next_if(|(_, of)| **of == block).map(|(k, _)| k);
             let packets = object.octets.div_ceil(self.settings.config.segment_octets) + PACKETS_MORE;
-            let plan = match k.map(|k| (plane.placed()[k], plane.scores()[k])) {
+            let plan = match k.map(|k| (self.tier(k), plane.scores()[k])) {
                 None => ObjectPlan { place: of_no_object, ..ObjectPlan::default() },
                 Some((NOWHERE, _)) => ObjectPlan::default(),
+                Some((DISK, _)) => ObjectPlan { place: ObjectPlace::Tier, ..ObjectPlan::default() },
                 Some((_, worth)) => ObjectPlan {
                     place: ObjectPlace::Memory,
                     worth,
-                    octets: packets.saturating_mul(self.packet_octets()),
+                    octets: packets.saturating_mul(self.settings.packet_octets()),
                 },
             };
+            for_disk[block as usize] = plan.place == ObjectPlace::Tier;
             self.core.object_plan(block, plan);
+        }
+        if let Some(disk) = &self.disk {
+            disk.plan(for_disk.into_iter());
         }
     }
 
@@ -278,6 +331,7 @@ impl Machine {
             return false;
         }
         self.slot = self.vip.slot();
+        self.look_at_disk();
         for (k, block) in self.registered.iter().enumerate() {
             self.core.object_direct(*block, self.direction(k));
         }

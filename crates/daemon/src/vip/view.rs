@@ -60,7 +60,8 @@ impl Shown {
         let Machine { vip, settings, faces, .. } = machine;
         let (config, plane) = (&settings.config, vip.plane());
         let objects = vip.objects().as_slice();
-        let status = VipStatus {
+        let disk = machine.disk.as_ref().filter(|_| config.disk_octets_max != Some(0));
+        let mut status = VipStatus {
             router: config.router.clone(),
             key: Vec::new(),
             is_open: config.trust == Trust::Open,
@@ -73,15 +74,20 @@ impl Shown {
             files: settings.loaded.files() as u64,
             octets: objects.iter().fold(0, |sum, object| sum.saturating_add(object.octets)),
             room: config.memory,
+            disk_room: disk.map(|disk| disk.room(settings)),
+            disk_octets_per_s: disk.map(|disk| disk.octets_per_s(settings)),
             counters: vip.counters().iter().map(|(label, value)| Counter::new(label, value)).collect(),
         };
+        if let Some(disk) = disk {
+            status.counters.push(Counter::new("disk_left_out", disk.left_out()));
+        }
         let row = |(k, block): (usize, &u32)| Row {
             block: *block,
             count: plane.counts()[k],
             score: plane.scores()[k],
             asked: machine.asked(k),
             held: machine.held(k),
-            tier: plane.placed()[k],
+            tier: machine.tier(k),
             is_source: plane.is_source(k),
             face: machine.direction(k).map(|face| face.0),
         };

@@ -192,20 +192,23 @@ impl Shared {
         }
     }
 
-    /// Writes again what was read since it was written, or is pinned.
+    /// Writes again what was read since it was written, is pinned, or wanted.
     fn reinsert(&self, segment: &Segment, records: &[(u64, Place)]) {
         let pinned = self.pinned.read().clone();
+        let wanted = self.wanted.read();
+        let has_names = !pinned.is_empty() || wanted.is_some();
         let mut octets_left = self.medium.segment_octets() / REINSERTED_PART;
         let checks = self.key.checks(segment.extent.salt());
         let mut window = Window::new(&segment.extent, segment.end());
         for (hash, place) in records {
-            if (!place.was_read() && pinned.is_empty()) || place.octets() as u64 > octets_left {
+            if (!place.was_read() && !has_names) || place.octets() as u64 > octets_left {
                 continue;
             }
             let Ok(octets) = window.at(place.offset(), place.octets()) else { return };
             let Some(whole) = super::record::read(&checks, octets) else { continue };
             let is_pinned = || pinned.iter().any(|prefix| prefix.as_name().is_prefix_of(whole.name));
-            if !place.was_read() && !is_pinned() {
+            let is_wanted = || wanted.as_ref().is_some_and(|wanted| wanted.0(whole.name));
+            if !place.was_read() && !is_pinned() && !is_wanted() {
                 continue;
             }
             let expiry = Expiry::new(whole.expires_ms, self.base_ms);

@@ -195,7 +195,7 @@ use self::log::Log;
 use self::medium::Medium;
 use self::queue::Queue;
 use self::ring::Ring;
-use self::shared::{For, Orders, Shared};
+use self::shared::{For, Orders, Shared, Wanted};
 use crate::lock::Lock;
 
 /// Threads of the engine where io_uring cannot be had.
@@ -253,6 +253,7 @@ impl Tier {
             is_doubtful: AtomicBool::new(false),
             erased: RwLock::default(),
             pinned: RwLock::default(),
+            wanted: RwLock::default(),
             gate: Gate::new(options.admission, options.ghosts()),
         });
         shared.recover()?;
@@ -351,6 +352,7 @@ impl Tier {
             ..Status::default()
         };
         shared.counters.fill(&mut status);
+        status.read_ns = u64::try_from(shared.queue.reading().as_nanos()).unwrap_or(u64::MAX);
         status
     }
 
@@ -431,9 +433,26 @@ impl Tier {
         self.shared.pinned.read().iter().any(|prefix| prefix.as_name().is_prefix_of(name))
     }
 
+    /// Says whose Data are written again when their segment is thrown away, as far as there is
+    /// room for that, beside what was read and what is pinned. `is_wanted` is called for each such
+    /// Data by the thread that keeps the tier.
+    pub fn set_wanted(&self, is_wanted: impl Fn(NameRef<'_>) -> bool + Send + Sync + 'static) {
+        *self.shared.wanted.write() = Some(Wanted(Box::new(is_wanted)));
+    }
+
+    /// Whether nothing is written for a while because writing failed.
+    pub fn is_resting(&self) -> bool {
+        self.shared.is_resting.load(Ordering::Relaxed)
+    }
+
     /// The pinned prefixes.
     pub fn pinned(&self) -> Vec<Name> {
         self.shared.pinned.read().clone()
+    }
+
+    /// The budget, octets.
+    pub fn octets_max(&self) -> u64 {
+        self.shared.octets_max.load(Ordering::Relaxed)
     }
 
     /// What is below `prefix` is thrown away like all else; whether it was pinned.

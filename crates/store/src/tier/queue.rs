@@ -72,6 +72,7 @@ struct State<R> {
     /// Threads that wait for a request.
     waiting: usize,
     device: Device,
+    reading: Reading,
 }
 
 impl<R> Queue<R> {
@@ -86,6 +87,7 @@ impl<R> Queue<R> {
                 is_closed: false,
                 waiting: 0,
                 device: Device { slowness, free_at: None },
+                reading: Reading::default(),
             }),
             bell: Condvar::new(),
             waker,
@@ -105,7 +107,10 @@ impl<R> Queue<R> {
         state.taken += 1;
         let number = state.taken;
         match job {
-            Job::Read { holder, .. } => state.reads.push(holder, number, job.octets(), job),
+            Job::Read { holder, .. } => {
+                state.reading.begin(Instant::now());
+                state.reads.push(holder, number, job.octets(), job);
+            }
             Job::Write(_) => state.writes.push_back((number, job)),
         }
         let sleeps = state.waiting > 0;
@@ -129,8 +134,15 @@ impl<R> Queue<R> {
     pub(crate) fn done(&self, reader: Option<Holder>) {
         self.pending.fetch_sub(1, Ordering::Relaxed);
         if let Some(reader) = reader {
-            self.state.lock().reads.done(reader);
+            let mut state = self.state.lock();
+            state.reads.done(reader);
+            state.reading.end(Instant::now());
         }
+    }
+
+    /// For how long at least one read pended, altogether.
+    pub(crate) fn reading(&self) -> Duration {
+        self.state.lock().reading.total(Instant::now())
     }
 
     /// The next request; none once the queue is closed and empty.
@@ -243,6 +255,33 @@ impl<R> State<R> {
     }
 }
 
+/// For how long at least one read pends.
+#[derive(Debug, Default)]
+struct Reading {
+    pending: usize,
+    since: Option<Instant>,
+    before: Duration,
+}
+
+impl Reading {
+    fn begin(&mut self, now: Instant) {
+        self.pending += 1;
+        self.since.get_or_insert(now);
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.pending = self.pending.saturating_sub(1);
+        if self.pending == 0 {
+            self.before = self.total(now);
+            self.since = None;
+        }
+    }
+
+    fn total(&self, now: Instant) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+}
+
 /// A disk that takes one request after the other, each for a while.
 #[derive(Debug)]
 struct Device {
@@ -314,6 +353,21 @@ mod tests {
         assert_eq!(shared, "rrrrwrrrrwrrrrww", "four reads are as long as a write");
         let mostly_reads = order(Fairness::Weighted { reads: 2, writes: 1 }, "rrrrrrrrrrrrrrrrwww");
         assert_eq!(mostly_reads, "rrrrrrrrwrrrrrrrrww");
+    }
+
+    #[test]
+    fn time_in_which_reads_overlap_counts_once_and_time_between_them_not() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut reading = Reading::default();
+        reading.begin(start);
+        reading.begin(start + second);
+        reading.end(start + second * 2);
+        assert_eq!(reading.total(start + second * 2), second * 2);
+        reading.end(start + second * 3);
+        assert_eq!(reading.total(start + second * 9), second * 3);
+        reading.begin(start + second * 9);
+        reading.end(start + second * 10);
+        assert_eq!(reading.total(start + second * 20), second * 4);
     }
 
     #[test]

@@ -106,7 +106,17 @@ pub(crate) struct Shared {
     pub(crate) is_doubtful: AtomicBool,
     pub(crate) erased: RwLock<Vec<Erased>>,
     pub(crate) pinned: RwLock<Vec<Name>>,
+    pub(crate) wanted: RwLock<Option<Wanted>>,
     pub(crate) gate: Gate,
+}
+
+/// Says of a name whether its Data are written again when their segment is thrown away.
+pub(crate) struct Wanted(pub(crate) Box<dyn Fn(NameRef<'_>) -> bool + Send + Sync>);
+
+impl std::fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wanted")
+    }
 }
 
 impl Shared {
@@ -440,6 +450,7 @@ impl Shared {
             self.index.remove(reader.hash, reader.place);
         }
         let wanted = data.filter(|data| self.is_wanted(data, reader));
+        self.counters.read_octets.add(wanted.as_ref().map_or(0, |data| data.packet().len()) as u64);
         self.deliver(segment, reader, wanted.map_or(Outcome::Absent, Outcome::Found), bells);
     }
 

@@ -29,6 +29,7 @@ pub(crate) struct Counters {
     pub(crate) read_errors: Count,
     pub(crate) write_errors: Count,
     pub(crate) disk_reads: Count,
+    pub(crate) read_octets: Count,
     pub(crate) disk_writes: Count,
     pub(crate) read_ahead: Count,
     pub(crate) syncs: Count,
@@ -109,7 +110,7 @@ pub struct Status {
     pub resting: u64,
     /// Records that went with their segment.
     pub evicted: u64,
-    /// Records that were read since they were written, or are pinned, and were written again.
+    /// Records that were written again: read since they were written, pinned or wanted.
     pub reinserted: u64,
     /// Records that were erased.
     pub erased: u64,
@@ -123,6 +124,10 @@ pub struct Status {
     pub write_errors: u64,
     /// Requests to the disk.
     pub disk_reads: u64,
+    /// Octets of packets that came of these.
+    pub read_octets: u64,
+    /// For how long at least one of these pended, ns.
+    pub read_ns: u64,
     /// The same, writes of groups.
     pub disk_writes: u64,
     /// Reads of more than was asked for.
@@ -155,6 +160,7 @@ impl Counters {
         status.read_errors = self.read_errors.get();
         status.write_errors = self.write_errors.get();
         status.disk_reads = self.disk_reads.get();
+        status.read_octets = self.read_octets.get();
         status.disk_writes = self.disk_writes.get();
         status.read_ahead = self.read_ahead.get();
         status.syncs = self.syncs.get();

@@ -144,6 +144,33 @@ fn the_oldest_go_and_what_was_read_or_is_pinned_stays() {
 }
 
 #[test]
+fn what_is_wanted_is_written_again_and_what_is_read_from_disk_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier =
+        Tier::open(folder.path(), &Options { read_ahead: false, ..options(EngineKind::Inline) }).unwrap();
+    let mut caller = tier.caller().unwrap();
+    let wanted = packet(5).0;
+    tier.set_wanted(move |name| name == wanted.as_name());
+    assert_eq!(write(&tier, 0..10).len(), 10);
+    (1..5).for_each(|round| assert!(!write(&tier, round * 200..(round + 1) * 200).is_empty()));
+    let before = tier.status();
+    assert!(before.evicted > 500 && before.reinserted > 0, "{before:?}");
+    assert!(read(&tier, &mut caller, 5).is_some(), "it is wanted");
+    assert!([0, 4, 6].iter().all(|number| read(&tier, &mut caller, *number).is_none()));
+    let octets: usize =
+        (990..1000).map(|number| read(&tier, &mut caller, number).expect("the last are there").len()).sum();
+    let after = tier.status();
+    assert_eq!(after.read_octets - before.read_octets, (octets + packet(5).1.len()) as u64);
+    assert!(after.read_ns > before.read_ns, "{after:?}");
+    // What is in memory still is no read of the disk.
+    let (name, wire) = packet(2000);
+    assert_eq!(tier.write(name.as_name(), &wire, 0), Written::Taken);
+    assert_eq!(read(&tier, &mut caller, 2000), Some(wire));
+    let last = tier.status();
+    assert_eq!((last.read_octets, last.read_ns), (after.read_octets, after.read_ns));
+}
+
+#[test]
 fn so_many_prefixes_are_pinned_or_erased_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();

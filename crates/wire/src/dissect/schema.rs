@@ -489,6 +489,8 @@ const VIP_STATUS_FIELDS: &[Field] = &[
     f(VIP_FILES, "NFiles", COUNT_OF),
     f(VIP_OCTETS, "Octets", Value::Number("octets")),
     f(VIP_ROOM, "Room", Value::Number("octets")),
+    f(VIP_DISK_ROOM, "DiskRoom", Value::Number("octets")),
+    f(VIP_DISK_RATE, "DiskRate", Value::Number("octets/s")),
     f(VIP_COUNTER, "Counter", Value::Inside(Block::Counter)),
 ];
 

@@ -184,6 +184,10 @@ pub(crate) const VIP_ENTERED: u32 = 326;
 pub(crate) const VIP_HELD: u32 = 328;
 /// Blocks of the catalogue.
 pub(crate) const VIP_BLOCKS: u32 = 330;
+/// Room for what is kept on disk, octets.
+pub(crate) const VIP_DISK_ROOM: u32 = 332;
+/// What can be read of that, octets in a second.
+pub(crate) const VIP_DISK_RATE: u32 = 334;
 
 /// In the response of namely's `trace/read`, as all of these: a packet.
 pub(crate) const TRACE_ENTRY: u32 = 340;

@@ -38,8 +38,12 @@ pub struct VipStatus {
     pub files: u64,
     /// Octets of these.
     pub octets: u64,
-    /// Room for what is kept, octets.
+    /// Room for what is kept in memory, octets.
     pub room: u64,
+    /// The same on disk, if there is one for objects.
+    pub disk_room: Option<u64>,
+    /// What can be read of it, octets in a second.
+    pub disk_octets_per_s: Option<u64>,
     /// What happened so far; docs/counters.md lists it.
     pub counters: Vec<Counter>,
 }
@@ -120,6 +124,8 @@ impl Block for VipStatus {
             files: fields.nni(VIP_FILES)?,
             octets: fields.nni(VIP_OCTETS)?,
             room: fields.nni(VIP_ROOM)?,
+            disk_room: fields.nni_opt(VIP_DISK_ROOM)?,
+            disk_octets_per_s: fields.nni_opt(VIP_DISK_RATE)?,
             counters: counters(&fields)?,
         })
     }
@@ -138,6 +144,8 @@ impl Block for VipStatus {
             .nni(VIP_FILES, self.files)
             .nni(VIP_OCTETS, self.octets)
             .nni(VIP_ROOM, self.room);
+        put_nni(w, VIP_DISK_ROOM, self.disk_room);
+        put_nni(w, VIP_DISK_RATE, self.disk_octets_per_s);
         put_counters(w, &self.counters);
     }
 }

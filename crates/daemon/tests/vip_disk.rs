@@ -1,0 +1,137 @@
+//! Routers that plan for their disk as well as their memory: real ones, with a real folder.
+
+mod common;
+mod plane;
+
+use std::path::Path;
+
+use common::{Client, until};
+use plane::{Router, join};
+
+/// The last lines of a configuration: a disk in a folder, each read of which takes a ms more.
+fn disk(folder: &Path) -> String {
+    format!("[cs.disk]\nfolder = \"{}\"\nread_ahead = false\nslow = \"1ms\"", folder.join("cs").display())
+}
+
+/// How many of an object's 100 segments come.
+fn read(app: &mut Client, object: &str) -> usize {
+    let come = (0..100).filter(|n| {
+        app.ask(&format!("/cms/{object}/a/{n}"));
+        app.receive(common::PATIENCE).is_some_and(|packet| packet.headers.nack.is_none())
+    });
+    come.count()
+}
+
+/// Where the hot and the cold one are to be kept.
+fn tiers(router: &mut Router) -> [Option<u64>; 2] {
+    let objects = router.objects();
+    [objects[0].tier, objects[1].tier]
+}
+
+#[test]
+fn the_object_most_asked_for_is_kept_in_memory_the_next_on_disk_and_both_without_their_producer() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));
+    let mut a = Router::start("a", &settings);
+    let mut b = Router::start("b", "unregistered = \"refuse\"");
+    join(&mut a, &mut b);
+    let producer = b.serve("/cms");
+    let mut app = a.daemon.connect();
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    let told = a.status();
+    assert!(told.disk_room.is_some_and(|room| room > 20_000), "{told:?}");
+    assert_eq!(told.disk_octets_per_s, Some(100 << 20), "nothing was read of it");
+    (0..2).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
+    assert_eq!(read(&mut app, "cold"), 100);
+    until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
+    ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
+    until("the hot one is in memory", || (a.objects()[0].held >= 100 * 128).then_some(()));
+    assert_eq!(a.objects()[1].held, 0, "the cold one is not");
+    assert!(a.client.counter("forwarder.objects_data_to_disk") >= 100);
+    assert_eq!(a.client.counter("forwarder.cs_disk_writes"), 100);
+    // Its producer goes, and the router that led to it.
+    drop(producer);
+    drop(b);
+    ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100, "{object}"));
+    assert_eq!(a.client.counter("forwarder.cs_disk_hits"), 100, "the cold one alone was read there");
+    // A router that starts again has no route, but its disk.
+    let dir = a.daemon.stop().1;
+    let mut a = Router::start_in(dir, "a", &settings);
+    let mut app = a.daemon.connect();
+    assert_eq!(read(&mut app, "cold"), 100);
+    assert_eq!(a.client.counter("forwarder.cs_disk_hits"), 100);
+    // A packet of less than 400 octets comes in no less than a ms.
+    let rate = until("that was measured", || a.status().disk_octets_per_s.filter(|rate| *rate != 100 << 20));
+    assert!((100..400_000).contains(&rate), "{rate}");
+}
+
+#[test]
+fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_octet_larger_is_not() {
+    for (octets, expected) in [(10_000, [Some(1), None]), (9_999, [None, None]), (20_000, [Some(1); 2])] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = format!("disk_octets_max = {octets}\n{}", disk(folder.path()));
+        let mut a = Router::start("a", &settings);
+        let mut b = Router::start("b", "unregistered = \"refuse\"");
+        join(&mut a, &mut b);
+        let _producer = b.serve("/cms");
+        let mut app = a.daemon.connect();
+        until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+        assert_eq!(a.status().disk_room, Some(octets));
+        (0..2).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
+        assert_eq!(read(&mut app, "cold"), 100);
+        until("they are counted", || (a.objects()[1].score >= 1_000_000).then_some(()));
+        let slot = a.status().slot;
+        until("what is kept is placed", || (a.status().slot > slot + 1).then_some(()));
+        assert_eq!(tiers(&mut a), expected, "{octets}");
+        // What is planned for it is answered from there, what is not is not kept.
+        for (object, tier) in ["hot", "cold"].into_iter().zip(expected) {
+            assert_eq!(read(&mut app, object), 100);
+            let hits = a.client.counter("forwarder.cs_disk_hits");
+            assert_eq!(read(&mut app, object), 100);
+            let more = if tier.is_some() { 100 } else { 0 };
+            assert_eq!(a.client.counter("forwarder.cs_disk_hits") - hits, more, "{object} {octets}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));
+    let mut a = Router::start("a", &settings);
+    let mut b = Router::start("b", "unregistered = \"refuse\"");
+    join(&mut a, &mut b);
+    let _producer = b.serve("/cms");
+    let mut app = a.daemon.connect();
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    (0..2).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
+    assert_eq!(read(&mut app, "cold"), 100);
+    until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
+    assert_eq!(read(&mut app, "cold"), 100);
+    assert_eq!(a.count("disk_left_out"), 0);
+    // When it has started again, what it wrote cannot be read.
+    let dir = a.daemon.stop().1;
+    let mut a = Router::start_in(dir, "a", &settings);
+    let segments = std::fs::read_dir(folder.path().join("cs")).unwrap().flatten().map(|entry| entry.path());
+    for segment in segments.filter(|path| path.extension().is_some_and(|e| e == "log")) {
+        std::fs::OpenOptions::new().write(true).open(segment).unwrap().set_len(4096).unwrap();
+    }
+    join(&mut a, &mut b);
+    let mut app = a.daemon.connect();
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    until("it is left out", || {
+        assert_eq!(read(&mut app, "cold"), 100, "all come, from their producer where they must");
+        (a.count("disk_left_out") > 0).then_some(())
+    });
+    until("the plan is for memory", || {
+        read(&mut app, "hot");
+        (a.objects()[0].tier == Some(0) || a.objects()[1].tier == Some(0)).then_some(())
+    });
+    // Nothing fails any more, and it has room again.
+    until("it is planned for again", || {
+        ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
+        let mut tiers = tiers(&mut a);
+        tiers.sort_unstable();
+        (tiers == [Some(0), Some(1)]).then_some(())
+    });
+}
