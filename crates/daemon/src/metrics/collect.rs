@@ -3,6 +3,7 @@
 //! Counters that docs/counters.md names are series of one metric, `namely_events_total`, under the
 //! names that they have there.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -47,9 +48,10 @@ pub(crate) struct Source {
 impl Source {
     /// The present metrics as OpenMetrics text, with `own` counters of who serves them.
     pub(super) fn text(&self, own: [(&'static str, u64); 4]) -> String {
+        let shot = self.shot(own);
+        let mut text = shot.packets_of_faces();
         let mut registry = Registry::with_prefix("namely");
-        registry.register_collector(Box::new(self.shot(own)));
-        let mut text = String::new();
+        registry.register_collector(Box::new(shot));
         if encode(&mut text, &registry).is_err() {
             // A string takes all; without its end mark no scraper takes half a text for a whole.
             text.clear();
@@ -233,25 +235,36 @@ impl Shot {
         page.histograms("cs_seconds", "How long packets took through a content store with a disk", times)
     }
 
-    fn of_faces(&self, page: &mut Page<'_>) -> std::fmt::Result {
-        let shown = self.faces.get(..self.faces_max).unwrap_or(&self.faces);
-        let others = self.faces.get(shown.len()..).unwrap_or_default();
-        let ids: Vec<String> = shown.iter().map(|face| face.face_id.to_string()).collect();
-        let known = ids.iter().zip(shown).map(|(id, face)| {
-            [("face", id.as_str()), ("remote", face.uri.as_str()), ("local", face.local_uri.as_str())]
-        });
-        let known: Vec<_> = known.collect();
-        for (what, inward, outward) in PACKETS {
-            let each = known.iter().zip(shown).map(|(known, face)| (&known[..], inward(face), outward(face)));
-            let rest = (!others.is_empty()).then(|| {
-                let sum = |of: fn(&FaceStatus) -> u64| others.iter().map(of).fold(0, u64::wrapping_add);
-                (&[("face", OTHERS)][..], sum(inward), sum(outward))
-            });
-            let rows = each.chain(rest).flat_map(|(known, inward, outward)| {
-                [((known, [("direction", "in")]), inward), ((known, [("direction", "out")]), outward)]
-            });
-            page.counts(&format!("face_{what}"), "Of each face, by direction", rows)?;
+    /// Faces that have series of their own.
+    fn shown(&self) -> &[FaceStatus] {
+        self.faces.get(..self.faces_max).unwrap_or(&self.faces)
+    }
+
+    /// What is counted of each face's packets: nearly all of the text where there are many faces.
+    /// Labels are escaped once for all series of a face, which the encoder would do for each.
+    fn packets_of_faces(&self) -> String {
+        let others = self.faces.get(self.shown().len()..).unwrap_or_default();
+        let of_one = self.shown().iter().map(|face| (labels_of(face), std::slice::from_ref(face)));
+        let of_rest = (!others.is_empty()).then(|| (format!("{{face=\"{OTHERS}\""), others));
+        let rows: Vec<(String, &[FaceStatus])> = of_one.chain(of_rest).collect();
+        let octets: usize = rows.iter().map(|(labels, _)| labels.len() + SERIES_OCTETS).sum();
+        let mut text = String::with_capacity(2 * PACKETS.len() * octets);
+        for (what, inward, outward) in PACKETS.iter().filter(|_| !rows.is_empty()) {
+            let name = format!("namely_face_{what}");
+            text.extend(["# HELP ", &name, " Of each face, by direction\n# TYPE ", &name, " counter\n"]);
+            for (labels, faces) in &rows {
+                for (direction, of) in [("in", inward), ("out", outward)] {
+                    let sum = faces.iter().map(of).fold(0, u64::wrapping_add).to_string();
+                    let parts = [&name, "_total", labels, ",direction=\"", direction, "\"} ", &sum, "\n"];
+                    text.extend(parts);
+                }
+            }
         }
+        text
+    }
+
+    fn of_faces(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let shown = self.shown();
         let last = shown.last().map(|face| face.face_id);
         let mut dropped: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
         for counter in self.counters.iter().filter(|counter| counter.face_id.is_some()) {
@@ -285,6 +298,23 @@ fn tiers(memory: u64, disk: Option<u64>) -> impl Iterator<Item = ([Label<'static
 
 /// The face of all faces that have no series of their own.
 const OTHERS: &str = "others";
+
+/// As many octets as a series has about a face's labels, mostly.
+const SERIES_OCTETS: usize = 60;
+
+/// What a face is known by, without the end of the list.
+fn labels_of(face: &FaceStatus) -> String {
+    let (remote, local) = (escaped(&face.uri), escaped(&face.local_uri));
+    format!("{{face=\"{}\",remote=\"{remote}\",local=\"{local}\"", face.face_id)
+}
+
+/// A label's value as OpenMetrics has it between quotation marks.
+fn escaped(value: &str) -> Cow<'_, str> {
+    if !value.contains(['\\', '"', '\n']) {
+        return value.into();
+    }
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").into()
+}
 
 /// No counter but what is there now.
 const CS_OCTETS: &str = "forwarder.cs_octets";
@@ -365,5 +395,16 @@ impl Page<'_> {
         }
         let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
         rows.try_for_each(|(labels, value)| write(metric.encode_family(&labels)?, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_a_label_cannot_end_it() {
+        assert_eq!(escaped("udp4://192.0.2.7:6363"), "udp4://192.0.2.7:6363");
+        assert_eq!(escaped("a\"} 1\n\\"), "a\\\"} 1\\n\\\\");
     }
 }

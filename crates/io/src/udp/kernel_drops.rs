@@ -12,14 +12,15 @@ pub fn kernel_drops() -> HashMap<u64, u64> {
         .collect()
 }
 
-/// The columns "inode" and "drops" of `/proc/net/udp`, below its heading.
+/// The columns "inode" and "drops" of `/proc/net/udp`, below its heading, where there are drops.
 fn parse(table: &str) -> Vec<(u64, u64)> {
     table
         .lines()
         .skip(1)
         .filter_map(|line| {
-            let columns: Vec<&str> = line.split_whitespace().collect();
-            Some((columns.get(9)?.parse().ok()?, columns.last()?.parse().ok()?))
+            // Of thousands of sockets next to none have drops: their lines are not cut up.
+            let drops = line.rsplit(' ').find(|column| !column.is_empty()).filter(|n| *n != "0")?;
+            Some((line.split_whitespace().nth(9)?.parse().ok()?, drops.parse().ok()?))
         })
         .collect()
 }
@@ -33,7 +34,9 @@ mod tests {
         let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout \
                      inode ref pointer drops\n  \
                      123: 0100007F:18EB 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 \
-                     77501 2 00000000f1 42\n short line\n";
+                     77501 2 00000000f1 42\n  \
+                     124: 0100007F:18EC 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 \
+                     77502 2 00000000f2 0         \n short line\n";
         assert_eq!(parse(table), [(77501, 42)]);
     }
 }
