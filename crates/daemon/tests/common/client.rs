@@ -247,7 +247,13 @@ impl Client {
 
     /// Answers the next Interest with Data of its name.
     pub fn serve_one(&mut self, content: &[u8]) -> Name {
+        self.serve_one_after(Duration::ZERO, content)
+    }
+
+    /// The same, so long after it has come.
+    pub fn serve_one_after(&mut self, wait: Duration, content: &[u8]) -> Name {
         let packet = self.receive(PATIENCE).expect("an Interest");
+        std::thread::sleep(wait);
         let name = packet.interest().name.to_name();
         let data = namely_security::sign_data(
             &DataBuilder::new(name.as_name()).freshness_ms(1000),
