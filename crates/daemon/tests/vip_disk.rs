@@ -13,6 +13,15 @@ fn disk(folder: &Path) -> String {
     format!("[cs.disk]\nfolder = \"{}\"\nread_ahead = false\nslow = \"1ms\"", folder.join("cs").display())
 }
 
+/// A router with these settings, and one with a way to the producer that it has.
+fn joined(settings: &str) -> (Router, Router) {
+    let mut a = Router::start("a", settings);
+    let mut b = Router::start("b", "unregistered = \"refuse\"");
+    join(&mut a, &mut b);
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    (a, b)
+}
+
 /// How many of an object's 100 segments come.
 fn read(app: &mut Client, object: &str) -> usize {
     let come = (0..100).filter(|n| {
@@ -32,17 +41,13 @@ fn tiers(router: &mut Router) -> [Option<u64>; 2] {
 fn the_object_most_asked_for_is_kept_in_memory_the_next_on_disk_and_both_without_their_producer() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));
-    let mut a = Router::start("a", &settings);
-    let mut b = Router::start("b", "unregistered = \"refuse\"");
-    join(&mut a, &mut b);
+    let (mut a, mut b) = joined(&settings);
     let producer = b.serve("/cms");
     let mut app = a.daemon.connect();
-    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
     let told = a.status();
     assert!(told.disk_room.is_some_and(|room| room > 20_000), "{told:?}");
     assert_eq!(told.disk_octets_per_s, Some(100 << 20), "nothing was read of it");
-    (0..2).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
-    assert_eq!(read(&mut app, "cold"), 100);
+    ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
     until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
     ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
     until("the hot one is in memory", || (a.objects()[0].held >= 100 * 128).then_some(()));
@@ -70,15 +75,11 @@ fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_oc
     for (octets, expected) in [(10_000, [Some(1), None]), (9_999, [None, None]), (20_000, [Some(1); 2])] {
         let folder = tempfile::tempdir().unwrap();
         let settings = format!("disk_octets_max = {octets}\n{}", disk(folder.path()));
-        let mut a = Router::start("a", &settings);
-        let mut b = Router::start("b", "unregistered = \"refuse\"");
-        join(&mut a, &mut b);
+        let (mut a, mut b) = joined(&settings);
         let _producer = b.serve("/cms");
         let mut app = a.daemon.connect();
-        until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
         assert_eq!(a.status().disk_room, Some(octets));
-        (0..2).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
-        assert_eq!(read(&mut app, "cold"), 100);
+        ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
         until("they are counted", || (a.objects()[1].score >= 1_000_000).then_some(()));
         let slot = a.status().slot;
         until("what is kept is placed", || (a.status().slot > slot + 1).then_some(()));
@@ -98,14 +99,10 @@ fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_oc
 fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));
-    let mut a = Router::start("a", &settings);
-    let mut b = Router::start("b", "unregistered = \"refuse\"");
-    join(&mut a, &mut b);
+    let (mut a, mut b) = joined(&settings);
     let _producer = b.serve("/cms");
     let mut app = a.daemon.connect();
-    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
-    (0..2).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
-    assert_eq!(read(&mut app, "cold"), 100);
+    ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
     until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
     assert_eq!(read(&mut app, "cold"), 100);
     assert_eq!(a.count("disk_left_out"), 0);
