@@ -178,9 +178,13 @@ void nk_skb_get(struct sk_buff *skb)
 	skb_get(skb);
 }
 
+/* A call that may wait and change its processor has nobody who would let go of them. */
 void nk_skb_put(struct sk_buff *skb)
 {
-	consume_skb(skb);
+	if (in_softirq())
+		nnet_leave(&this_cpu_ptr(nnet_cpus)->leaving, skb);
+	else
+		consume_skb(skb);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <net/netns/generic.h>
 #include <net/sock.h>
 #include "uapi/nnet.h"
+#include "leaving.h"
 
 struct nnet;
 struct seq_file;
@@ -218,6 +219,7 @@ struct nnet_face {
 
 struct nnet_cpu {
 	struct nn_workspace *workspace;
+	struct nnet_leaving leaving;	/* empty where no door is open */
 	struct sk_buff_head out;
 	struct sk_buff_head made;	/* by sockets, while others are delivered; as parcels */
 	bool is_sending;

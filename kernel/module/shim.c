@@ -77,6 +77,7 @@ int nnet_call(struct nnet *nn, struct nn_call *call)
 		this_cpu_write(guard_here, &guard);
 		err = nk_guarded(nn_call, call, &guard) ? -EIO : 0;
 		this_cpu_write(guard_here, guard.outer);
+		nnet_let_go(&this_cpu_ptr(nnet_cpus)->leaving);
 		if (unlikely(err))
 			stopped(nn);
 		note_passage(nn, call);

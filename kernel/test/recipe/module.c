@@ -10,6 +10,7 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <crypto/sha2.h>
+#include "leaving.h"
 #include "recipe.h"
 
 #define STOP() BUG()
@@ -77,9 +78,14 @@ void nk_skb_keep(struct sk_buff *skb)
 	skb_get(skb);
 }
 
+static struct nnet_leaving leaving;
+
 void nk_skb_put(struct sk_buff *skb)
 {
-	consume_skb(skb);
+	if (in_softirq())
+		nnet_leave(&leaving, skb);
+	else
+		consume_skb(skb);
 }
 
 struct sk_buff *nk_skb_make(size_t len)
@@ -173,6 +179,7 @@ void rc_begin(void)
 
 void rc_end(void)
 {
+	nnet_let_go(&leaving);
 	local_bh_enable();
 	cond_resched();
 }
