@@ -62,6 +62,38 @@ fn a_tree_of_files_and_one_put_by_itself_are_fetched() {
 }
 
 #[test]
+fn a_video_is_played_in_real_time_while_a_file_crosses_the_same_link() {
+    let Some(mut world) = World::routed() else { return };
+    let program = std::env::var("NAMELY_VIDEO").expect("kernel/tools names it");
+    world.ok("lab", &["key", "new", "/lab"]);
+    let video = |world: &World, node: &str, words: &[&str]| {
+        let mut command = world.program(node, &program, words.iter().copied());
+        command.args(["--segments", "20", "--segment-ms", "500"]);
+        command
+    };
+    let send = ["send", "/lab/prdc-01/0/Video/720p", "--kbit-per-s", "2000", "--linger-ms", "600000"];
+    let sender = video(&world, "lab", &send);
+    world.home.spawn(sender);
+    let is_bound = || world.run("lab", &["kernel", "bind", "list"]).stdout.contains("/lab/prdc-01");
+    world.home.wait_for("/lab/prdc-01", is_bound);
+    fs::create_dir(world.home.path("data")).unwrap();
+    write_file(&world.home.path("data/f"), 1_000_000, 1);
+    world.serve("lab", "/lab/data", &["serve", "data", "--prefix", "/lab/data"]);
+
+    let mut player = video(&world, "desk", &["play", "/lab/prdc-01/0/Video/720p", "--json"]);
+    let player = player.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    world.ok("desk", &["get", "/lab/data/f", "-o", "out"]);
+    let played = player.wait_with_output().unwrap();
+    assert!(fs::read(world.home.path("data/f")).unwrap() == fs::read(world.home.path("out")).unwrap());
+    let quality: serde_json::Value = serde_json::from_slice(&played.stdout).unwrap();
+    eprintln!("a video of 2 Mbit/s beside a file: {quality}");
+    assert_eq!((&quality["segments"], &quality["octets"]), (&20.into(), &2_500_000.into()), "{quality}");
+    assert_eq!((&quality["missed"], &quality["wrong"]), (&0.into(), &0.into()), "{quality}");
+    // Of ten seconds, on an emulated processor that verifies what it plays.
+    assert!(quality["stalled_ms"].as_f64().unwrap() <= 1000.0, "{quality}");
+}
+
+#[test]
 fn peek_ping_and_perf_work_with_no_router() {
     let Some(mut world) = World::routed() else { return };
     world.serve("lab", "/lab/ping", &["pingserver", "/lab"]);

@@ -53,9 +53,19 @@ impl World {
     /// `namely` in a namespace; it is told of no router.
     pub fn namely<S: AsRef<OsStr>>(&self, node: &str, words: impl IntoIterator<Item = S>) -> Command {
         let namely = self.home.namely(words);
+        self.program(node, namely.get_program(), namely.get_args())
+    }
+
+    /// A program in a namespace; it is told of no router.
+    pub fn program<S: AsRef<OsStr>>(
+        &self,
+        node: &str,
+        program: impl AsRef<OsStr>,
+        words: impl IntoIterator<Item = S>,
+    ) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.net.name(node)]).arg(namely.get_program());
-        command.args(namely.get_args()).current_dir(self.home.path("")).env_remove("NAMELY_ROUTER");
+        command.args(["netns", "exec", self.net.name(node)]).arg(program).args(words);
+        command.current_dir(self.home.path("")).env_remove("NAMELY_ROUTER");
         command.env("HOME", self.home.path("")).env("NAMELY_HOME", self.home.path("home"));
         command
     }

@@ -1,0 +1,108 @@
+//! What a viewer sees: when playing begins, and where it stops because the next segment is not
+//! there. It has no clock: it is told when segments came.
+
+use serde::Serialize;
+
+/// How a video was played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Quality {
+    /// Segments that were played.
+    pub(crate) segments: u64,
+    /// Octets of these.
+    pub(crate) octets: u64,
+    /// Segments that did not come in time to be waited for.
+    pub(crate) missed: u64,
+    /// Segments with other octets than the sender's.
+    pub(crate) wrong: u64,
+    /// From the first Interest to the first picture, ms.
+    pub(crate) startup_ms: f64,
+    /// How often playing stopped.
+    pub(crate) stalls: u64,
+    /// For how long altogether, ms.
+    pub(crate) stalled_ms: f64,
+    /// The longest, ms.
+    pub(crate) longest_stall_ms: f64,
+    /// The slowest segment took so long, ms.
+    pub(crate) slowest_ms: f64,
+}
+
+/// A player with a buffer.
+#[derive(Debug)]
+pub(crate) struct Playback {
+    quality: Quality,
+    segment_ms: f64,
+    /// Segments that have to be there before playing begins.
+    first: u64,
+    /// When the first picture was shown, and when the last octet that is here will have been.
+    begin_ms: Option<f64>,
+    end_ms: f64,
+}
+
+impl Playback {
+    pub(crate) fn new(segment_ms: f64, first: u64) -> Self {
+        Playback { quality: Quality::default(), segment_ms, first: first.max(1), begin_ms: None, end_ms: 0.0 }
+    }
+
+    /// The next segment came so long after the first Interest, and took `took_ms`.
+    pub(crate) fn came(&mut self, now_ms: f64, took_ms: f64, octets: usize, is_right: bool) {
+        self.quality.segments += 1;
+        self.quality.octets += octets as u64;
+        self.quality.wrong += u64::from(!is_right);
+        self.quality.slowest_ms = self.quality.slowest_ms.max(took_ms);
+        if self.begin_ms.is_some() {
+            self.go_on(now_ms);
+        } else if self.quality.segments == self.first {
+            self.begin_ms = Some(now_ms);
+            self.quality.startup_ms = now_ms;
+            self.end_ms = now_ms + self.segment_ms * self.first as f64;
+        }
+    }
+
+    /// The next segment is given up.
+    pub(crate) fn missed(&mut self) {
+        self.quality.missed += 1;
+    }
+
+    fn go_on(&mut self, now_ms: f64) {
+        let stalled_ms = now_ms - self.end_ms;
+        if stalled_ms > 0.0 {
+            self.quality.stalls += 1;
+            self.quality.stalled_ms += stalled_ms;
+            self.quality.longest_stall_ms = self.quality.longest_stall_ms.max(stalled_ms);
+        }
+        self.end_ms = self.end_ms.max(now_ms) + self.segment_ms;
+    }
+
+    /// How long what is here lasts, ms; none while playing has not begun.
+    pub(crate) fn ahead_ms(&self, now_ms: f64) -> f64 {
+        if self.begin_ms.is_some() { (self.end_ms - now_ms).max(0.0) } else { 0.0 }
+    }
+
+    pub(crate) fn quality(&self) -> Quality {
+        self.quality
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn playing_begins_with_a_full_buffer_and_stops_where_a_segment_comes_late() {
+        let mut playback = Playback::new(1000.0, 2);
+        playback.came(100.0, 100.0, 10, true);
+        assert_eq!(playback.ahead_ms(100.0), 0.0, "one segment is no full buffer");
+        playback.came(250.0, 150.0, 10, true);
+        assert_eq!(playback.ahead_ms(250.0), 2000.0);
+        // To the millisecond in time, and one too late.
+        playback.came(2250.0, 900.0, 10, true);
+        assert_eq!(playback.quality().stalls, 0);
+        playback.came(3251.0, 950.0, 10, false);
+        playback.missed();
+        playback.came(7251.0, 10.0, 10, true);
+        let quality = playback.quality();
+        assert_eq!((quality.stalls, quality.stalled_ms, quality.longest_stall_ms), (2, 3001.0, 3000.0));
+        assert_eq!((quality.segments, quality.octets, quality.missed, quality.wrong), (5, 50, 1, 1));
+        assert_eq!((quality.startup_ms, quality.slowest_ms), (250.0, 950.0));
+    }
+}
