@@ -115,12 +115,17 @@ impl RightFacts {
         }
         let unless =
             key.map_or_else(String::new, |key| format!(", unless a rule for the key {key} allows it"));
-        let socket =
-            if matches!(self.by, FaceUri::Unix(_)) { "" } else { "use the router's Unix socket; or " };
+        let verdict =
+            Verdict::new("not_allowed", format!("the router would refuse to let you {asked}{unless}"));
+        // Over loopback a rule for the user may not be enough: authorization.loopback limits it.
+        if !matches!(self.by, FaceUri::Unix(_)) {
+            return verdict
+                .hint("use the router's Unix socket; `namely why` over it tells if a rule lacks there");
+        }
         let uid = self.uid.map_or_else(|| "UID".into(), |uid| uid.to_string());
         let rule = asked.rule();
-        Verdict::new("not_allowed", format!("the router would refuse to let you {asked}{unless}")).hint(format!(
-            "{socket}add to its namely.toml a rule `[[authorization.user]]` with `user = {uid}` and `{rule}`, \
+        verdict.hint(format!(
+            "add to its namely.toml a rule `[[authorization.user]]` with `user = {uid}` and `{rule}`, \
              and reload it (`systemctl reload namelyd`, or SIGHUP)"
         ))
     }
