@@ -137,3 +137,38 @@ fn a_router_that_another_user_put_into_the_usual_place_is_not_taken_for_ones_own
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
     assert!(!nobody.stderr.contains("/tmp/namely-") && !nobody.stderr.contains("65534"), "{nobody:?}");
 }
+
+#[test]
+fn another_user_is_told_which_rule_allows_and_what_to_add_where_none_does() {
+    let Some(mut shared) = Shared::new() else { return };
+    let (socket, file) = (shared.home.path("ruled.sock"), shared.home.path("namely.toml"));
+    let rules = format!("[[authorization.user]]\nuser = {NOBODY}\nregister = [\"/lab\"]\n");
+    // The rule for somebody else is told to nobody.
+    fs::write(&file, rules + "[[authorization.user]]\nuser = 4321\nregister = [\"/secret\"]\n").unwrap();
+    let uri = format!("unix://{}", socket.display());
+    let file = file.display().to_string();
+    let command = shared.namely_of(0, &["up", "--config", &file, "--listen", &uri, "--only"]);
+    shared.home.spawn(command);
+    let up = || shared.run_of(0, &["status", "--router", &uri]).code == Some(0);
+    shared.home.wait_for("the router with rules", up);
+    allow(&socket, 0o666);
+    let why = |what: &[&str]| {
+        let end = shared.run_of(NOBODY, &[&["why", "--router", &uri], what].concat());
+        assert_eq!(end.code, Some(0), "{end:?}");
+        end.stdout
+    };
+    let allowed = why(&["--register", "/lab/x"]);
+    assert!(allowed.contains("[[authorization.user]] user = 65534, register = [\"/lab\"]"), "{allowed}");
+    assert!(allowed.contains("the router's policy allows you to register /lab/x"), "{allowed}");
+    for (what, line) in [
+        (&["--register", "/secret"][..], "`register = [\"/secret\"]`"),
+        (&["--bind", "/secret"], "`bind = [\"/secret\"]`"),
+        (&["--manage"], "`manage = true`"),
+    ] {
+        let refused = why(what);
+        assert!(refused.contains("no rule allows it") && refused.contains("`user = 65534`"), "{refused}");
+        assert!(refused.contains(line) && !refused.contains("4321"), "{refused}");
+    }
+    let sent = shared.run_of(NOBODY, &["route", "add", "/secret", "local", "--router", &uri]);
+    assert_eq!(sent.code, Some(7), "{sent:?}");
+}

@@ -108,7 +108,7 @@ fn a_route_to_who_asks_leads_nowhere_and_a_failed_command_ends_with_the_line_to_
     let error = home.fails(5, ["peek", "/far/x", "--lifetime", "100"]);
     assert!(error.contains("`namely why /far/x` tells how far the router gets with it"), "{error}");
     let usage = home.fails(2, ["why"]);
-    assert!(usage.contains("<NAME|--face <FACE>>"), "{usage}");
+    assert!(usage.contains("<NAME|--face <FACE>|--register <PREFIX>|--bind <PREFIX>|--manage>"), "{usage}");
     assert!(home.fails(4, ["why", "--face", "77777"]).contains("there is no face 77777"));
 }
 
@@ -121,4 +121,22 @@ fn the_text_lines_up_and_ends_with_what_to_do() {
     assert_eq!(lines[1], "scope       any");
     assert!(lines.last().unwrap().starts_with("next        "), "{text}");
     assert!(lines.iter().all(|line| line.as_bytes()[..12].ends_with(b"  ")), "{text}");
+}
+
+#[test]
+fn rights_are_told_before_a_command_is_sent_as_the_command_then_finds_them() {
+    let mut home = Home::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tcp = format!("tcp://127.0.0.1:{port}");
+    home.start_router_at(&[&home.router_uri(), &tcp]);
+    let answer = is_because(&home, &["--register", "/lab"], "ok", "");
+    assert!(step(&answer, "rule").contains("the router's own user"), "{answer:#}");
+    is_because(&home, &["--manage"], "ok", "");
+    home.ok(["route", "add", "/lab", "local"]);
+    // Over loopback the same user registers, and manages nothing.
+    is_because(&home, &["--register", "/lab", "--router", &tcp], "ok", "");
+    let answer = is_because(&home, &["--manage", "--router", &tcp], "not_allowed", "Unix socket");
+    assert!(step(&answer, "rule").contains("but by the Unix socket"), "{answer:#}");
+    home.fails(7, ["route", "add", "/other", "local", "--router", &tcp]);
+    is_because(&home, &["--register", "/localhost/nfd/x"], "not_allowed", "another prefix");
 }

@@ -74,6 +74,23 @@ impl Authenticator {
         !is_reserved(name) && acts.iter().any(|act| self.policy.user_allows(requester, *act))
     }
 
+    /// On what ground the policy allows `act` to a user without a signature, or why it does not.
+    pub(crate) fn ground(&self, act: Act<'_>, requester: &Requester) -> Result<String, String> {
+        if let Some(ground) = self.policy.user_ground(requester, act) {
+            return Ok(ground.to_string());
+        }
+        Err(match requester {
+            Requester::User(uid) => format!("user {uid} may not {}: no rule allows it", describe(act)),
+            Requester::Loopback(uid) if self.policy.user_allows(&Requester::User(*uid), act) => {
+                format!("user {uid} may not {} over loopback, but by the Unix socket", describe(act))
+            }
+            Requester::Loopback(uid) => {
+                format!("user {uid} may not {} over loopback: no rule allows it", describe(act))
+            }
+            Requester::Nameless(_) | Requester::Unknown => "only a signature counts from there".into(),
+        })
+    }
+
     /// Returns true if `/localhop/nfd` answers other machines.
     pub(crate) fn has_localhop(&self) -> bool {
         self.policy.localhop_rib

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use namely_wire::mgmt::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
-    DatasetRequest, EventRequest, FaceEventNotification, FaceStatus, Request, RequestError, Scope,
-    asked_of_hop, encode_blocks, status_code,
+    DatasetRequest, EventRequest, ExplainedRight, FaceEventNotification, FaceStatus, Request, RequestError,
+    Scope, asked_of_hop, encode_blocks, status_code,
 };
 use namely_wire::{InterestView, Name, NameRef};
 
@@ -372,12 +372,7 @@ impl Management {
         }
         let act = Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name));
         self.authenticator.allow(act, interest, who, now).map_err(refuse)?;
-        match &parameters.name {
-            Some(name) if changes_routes(request.command) && is_reserved(name.as_name()) => {
-                Err(refuse(format!("{name} belongs to the router's management")))
-            }
-            _ => Ok(()),
-        }
+        not_reserved(request.command, parameters).map_err(refuse)
     }
 
     fn wait_for(&mut self, name: NameRef<'_>, spec: FaceSpec) -> Option<NewFace> {
@@ -525,7 +520,28 @@ impl Management {
                  router's configuration"
             );
         }
+        if let Requester::User(uid) | Requester::Loopback(uid) = &incoming.requester {
+            explained.uid = Some((*uid).into());
+            let parameters = ControlParameters { name: Some(name.clone()), ..ControlParameters::default() };
+            let told = [Command::RibRegister, Command::BptBind, Command::FacesUpdate];
+            explained.rights = told.map(|command| self.right(command, &parameters, incoming, routed)).into();
+        }
         encode_blocks(&[explained])
+    }
+
+    /// Whether a command would be let through unsigned: by what decides when it comes.
+    fn right(
+        &self,
+        command: Command,
+        parameters: &ControlParameters,
+        incoming: &Incoming<'_>,
+        routed: Option<usize>,
+    ) -> ExplainedRight {
+        let act = Act::of(command, parameters, incoming.face_id, |_| routed);
+        let allowed = self.authenticator.ground(act, &incoming.requester);
+        let allowed = allowed.and_then(|ground| not_reserved(command, parameters).map(|()| ground));
+        let (is_allowed, why) = allowed.map_or_else(|why| (false, why), |ground| (true, ground));
+        ExplainedRight { command: command.to_string(), is_allowed, why }
     }
 
     /// What management has counted itself, under the names of `docs/counters.md`; those that are
@@ -573,6 +589,16 @@ fn reader(incoming: &Incoming<'_>) -> Reader {
     match incoming.requester {
         Requester::User(uid) | Requester::Loopback(uid) => Reader::User(uid),
         Requester::Nameless(_) | Requester::Unknown => Reader::Face(incoming.face_id),
+    }
+}
+
+/// Refuses what is management's own, to everybody.
+fn not_reserved(command: Command, parameters: &ControlParameters) -> Result<(), String> {
+    match &parameters.name {
+        Some(name) if changes_routes(command) && is_reserved(name.as_name()) => {
+            Err(format!("{name} belongs to the router's management"))
+        }
+        _ => Ok(()),
     }
 }
 

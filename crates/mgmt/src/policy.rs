@@ -4,6 +4,8 @@
 //! their Unix socket, and holders of keys, known by their signature. Each has [`Rights`]: to
 //! register prefixes for the face they speak on, or to manage everything.
 
+use std::fmt;
+
 use namely_security::Certificate;
 use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::{Component, Name, NameRef};
@@ -67,6 +69,17 @@ pub struct Policy {
     pub explain_to_network: bool,
 }
 
+/// On what ground somebody may do something without a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground<'a> {
+    /// It is root, or whoever runs the router.
+    Superuser,
+    /// Every user may: it is below what leads to the face `local`, or their own bind.
+    Free,
+    /// The rule for this user, or for everyone.
+    Rule(Option<u32>, &'a Rights),
+}
+
 /// What a command does, as far as rights are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act<'a> {
@@ -124,6 +137,28 @@ impl Rights {
     }
 }
 
+impl fmt::Display for Ground<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (who, rights) = match self {
+            Ground::Superuser => return f.write_str("root and the router's own user may do everything"),
+            Ground::Free => return f.write_str("authorization.bind_below_local: below a route to `local`"),
+            Ground::Rule(who, rights) => (who, rights),
+        };
+        f.write_str("[[authorization.user]] user = ")?;
+        match who {
+            Some(uid) => write!(f, "{uid}")?,
+            None => f.write_str("\"*\"")?,
+        }
+        for (key, names) in [("register", &rights.register), ("bind", &rights.bind)] {
+            if !names.is_empty() {
+                let names: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+                write!(f, ", {key} = [{}]", names.join(", "))?;
+            }
+        }
+        if rights.manage { f.write_str(", manage = true") } else { Ok(()) }
+    }
+}
+
 /// Returns true if the right to register `prefix` is one to register `name`. A right above
 /// `/localhost` does not reach into it: those names belong to this machine's services.
 fn covers(prefix: NameRef<'_>, name: NameRef<'_>) -> bool {
@@ -142,6 +177,11 @@ pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
 impl Policy {
     /// Returns true if the user at the other end of a local connection may do `act` unsigned.
     pub(crate) fn user_allows(&self, requester: &Requester, act: Act<'_>) -> bool {
+        self.user_ground(requester, act).is_some()
+    }
+
+    /// On what ground the user at the other end of a local connection may do `act` unsigned.
+    pub(crate) fn user_ground(&self, requester: &Requester, act: Act<'_>) -> Option<Ground<'_>> {
         let uid = match (requester, self.loopback, act) {
             (Requester::User(uid), ..)
             | (
@@ -150,7 +190,7 @@ impl Policy {
                 Act::RegisterOwn(_) | Act::BindOwn { .. } | Act::UnbindOwn(_),
             )
             | (Requester::Loopback(uid), Loopback::Manage, _) => *uid,
-            _ => return false,
+            _ => return None,
         };
         let is_free = match act {
             Act::BindOwn { is_below_local, .. } => self.bind_below_local && is_below_local,
@@ -158,9 +198,14 @@ impl Policy {
             Act::UnbindOwn(_) => true,
             _ => false,
         };
-        is_free
-            || self.superusers.contains(&uid)
-            || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
+        if self.superusers.contains(&uid) {
+            return Some(Ground::Superuser);
+        }
+        if is_free {
+            return Some(Ground::Free);
+        }
+        let mut fit = self.users.iter().filter(|(who, _)| who.is_none_or(|who| who == uid));
+        fit.find(|(_, rights)| rights.allow(act)).map(|(who, rights)| Ground::Rule(*who, rights))
     }
 
     /// Returns true if the holder of the key of this name may do `act`.

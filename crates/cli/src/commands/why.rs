@@ -4,6 +4,7 @@
 mod face;
 mod hops;
 mod name;
+mod rights;
 
 use clap::{ArgGroup, Args};
 use namely_client::ClientError;
@@ -17,12 +18,13 @@ use crate::router::connect;
 use face::FaceFacts;
 use hops::Way;
 use name::NameFacts;
+use rights::{Asked, RightFacts};
 
 /// Say what the router would do with a name now, and why.
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("about").args(["name", "face"]).required(true)),
-    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json\n  namely why /lab/run7.root --trace"
+    group(ArgGroup::new("about").args(["name", "face", "register", "bind", "manage"]).required(true)),
+    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json\n  namely why /lab/run7.root --trace\n  namely why --register /lab"
 )]
 pub struct Why {
     /// The name.
@@ -31,6 +33,15 @@ pub struct Why {
     /// A face instead: its number or its remote URI.
     #[arg(long, value_name = "FACE")]
     face: Option<String>,
+    /// Say whether the router would let this program register the prefix, and by which rule.
+    #[arg(long, value_name = "PREFIX", value_parser = args::name)]
+    register: Option<Name>,
+    /// Say the same of binding the prefix.
+    #[arg(long, value_name = "PREFIX", value_parser = args::name)]
+    bind: Option<Name>,
+    /// Say the same of commands that manage the router, such as `namely route add`.
+    #[arg(long)]
+    manage: bool,
     /// Follow the name hop by hop through the routers that say where it goes from them.
     #[arg(long, requires = "name")]
     trace: bool,
@@ -71,6 +82,11 @@ impl Why {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut router = connect(ctx)?;
         let mut way = None;
+        if let Some(asked) = self.asked() {
+            let facts = RightFacts::ask(&mut router, asked).map_err(of_others)?;
+            show(ctx, &facts.asked.to_string(), &facts.steps(), &facts.verdict(), None);
+            return Ok(());
+        }
         let (what, mut steps, mut verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
             (Some(name), _) => {
                 let facts = NameFacts::ask(&mut router, name).map_err(of_others)?;
@@ -94,6 +110,12 @@ impl Why {
         }
         show(ctx, &what, &steps, &verdict, way.as_ref());
         Ok(())
+    }
+
+    fn asked(&self) -> Option<Asked> {
+        let register = self.register.clone().map(Asked::Register);
+        let bind = || self.bind.clone().map(Asked::Bind);
+        register.or_else(bind).or_else(|| self.manage.then_some(Asked::Manage))
     }
 }
 

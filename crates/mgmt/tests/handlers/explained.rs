@@ -18,11 +18,14 @@ fn a_name_is_explained_to_users_as_far_as_it_is_their_business_and_to_no_other_h
         (!is_nack).then(|| blocks::<Explained>(data.content).next().unwrap().unwrap())
     };
     let root = ask("/many/1", Requester::User(0), true).expect("root may know");
-    assert_eq!(root.cached.expect("it is cached").name, name("/many/1"));
+    assert_eq!(root.cached.clone().expect("it is cached").name, name("/many/1"));
     assert_eq!((root.is_partial, root.asker, root.refusal.as_str()), (false, own, ""));
     let user = ask("/many/1", USER, true).expect("whoever is on this machine may ask");
-    assert_eq!((user.is_partial, user.cached, user.pending.len()), (true, None, 0));
+    assert_eq!((user.is_partial, user.cached.clone(), user.pending.len()), (true, None, 0));
     assert!(user.refusal.contains("user 1000 may neither register nor bind /many/1"), "{}", user.refusal);
+    let rights = |of: &Explained| of.rights.iter().map(|right| right.is_allowed).collect::<Vec<_>>();
+    assert_eq!((rights(&root), root.uid), (vec![true; 3], Some(0)));
+    assert_eq!((rights(&user), user.uid), (vec![false; 3], Some(1000)));
     let home = ask("/home/x/y", USER, true).unwrap();
     assert_eq!((home.refusal.as_str(), home.prefix), ("", Some(name("/home"))));
     assert_eq!(

@@ -49,6 +49,21 @@ pub struct Explained {
     pub is_partial: bool,
     /// The face of who asks: Interests are not sent back there.
     pub asker: u64,
+    /// The uid of who asks, if it is a user of the router's machine.
+    pub uid: Option<u64>,
+    /// What that user may do with the name without a key.
+    pub rights: Vec<ExplainedRight>,
+}
+
+/// Whether a command would be let through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExplainedRight {
+    /// Module and verb, as `rib/register`.
+    pub command: String,
+    /// Whether it would.
+    pub is_allowed: bool,
+    /// The rule that lets it through, or why none does.
+    pub why: String,
 }
 
 /// A cached Data.
@@ -133,6 +148,8 @@ impl Block for Explained {
             refusal: fields.text_opt(EXPLAIN_REFUSAL)?.unwrap_or_default(),
             is_partial: fields.find(EXPLAIN_PARTIAL).is_some(),
             asker: fields.nni(FACE_ID)?,
+            uid: fields.nni_opt(EXPLAIN_UID)?,
+            rights: parts(&fields)?,
         })
     }
 
@@ -154,6 +171,27 @@ impl Block for Explained {
             w.tlv(EXPLAIN_PARTIAL, &[]);
         }
         w.nni(FACE_ID, self.asker);
+        put_nni(w, EXPLAIN_UID, self.uid);
+        self.rights.iter().for_each(|right| right.encode(w));
+    }
+}
+
+impl Block for ExplainedRight {
+    const TYPE: u32 = EXPLAIN_RIGHT;
+
+    fn decode_value(value: &[u8]) -> Result<Self, DecodeError> {
+        let fields = Fields::lenient(value)?;
+        Ok(ExplainedRight {
+            command: fields.text_opt(COUNTER_LABEL)?.unwrap_or_default(),
+            is_allowed: fields.nni(FLAGS)? != 0,
+            why: fields.text_opt(EXPLAIN_REFUSAL)?.unwrap_or_default(),
+        })
+    }
+
+    fn encode_value(&self, w: &mut Writer) {
+        put_text(w, COUNTER_LABEL, Some(&self.command));
+        w.nni(FLAGS, self.is_allowed.into());
+        put_text(w, EXPLAIN_REFUSAL, Some(&self.why));
     }
 }
 
@@ -280,6 +318,12 @@ mod tests {
             refusal: "user 7 may not".into(),
             is_partial: true,
             asker: 301,
+            uid: Some(7),
+            rights: alloc::vec![ExplainedRight {
+                command: "rib/register".into(),
+                is_allowed: true,
+                why: "a rule".into(),
+            }],
         }
     }
 

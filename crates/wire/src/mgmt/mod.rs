@@ -29,7 +29,8 @@ pub use block::{Block, Blocks, blocks, encode_blocks};
 pub use cs_disk::CsDiskStatus;
 pub use cs_list::{CsList, CsListQuery, CsPacket};
 pub use explain::{
-    Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRoute, ExplainedSending, explain_name,
+    Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRight, ExplainedRoute,
+    ExplainedSending, explain_name,
 };
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
 pub use hop::{HOP_LIMIT_MAX, HopAnswer, HopNext, asked_of_hop, hop_name};

@@ -217,6 +217,11 @@ pub(crate) const HOP_ANSWER: u32 = 362;
 /// In that: a next hop.
 pub(crate) const HOP_NEXT: u32 = 364;
 
+/// In an entry of namely's `name/explain`: whether a command would be let through.
+pub(crate) const EXPLAIN_RIGHT: u32 = 366;
+/// In an entry of namely's `name/explain`: the uid of who asks.
+pub(crate) const EXPLAIN_UID: u32 = 368;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.
