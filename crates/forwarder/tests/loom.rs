@@ -1,7 +1,8 @@
 //! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face
 //! table, with at most five preemptions, of two threads that meet at one name; and at the version
-//! of FIB, BPT and strategy choice, and at the 64-bit atomics of processors that have none. Not
-//! part of the ordinary tests:
+//! of FIB, BPT and strategy choice, at registered objects that come while others do or while their
+//! catalogue goes, and at the 64-bit atomics of processors that have none. Not part of the ordinary
+//! tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
@@ -12,7 +13,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Received};
+use namely_forwarder::{
+    Config, DropReason, FaceId, FaceProperties, Forwarder, ObjectName, ObjectPlace, ObjectPlan, Outgoing,
+    Received,
+};
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 use lock::LoomLock;
@@ -89,11 +93,17 @@ struct Scene {
 
 impl Scene {
     fn new() -> Arc<Self> {
+        Scene::with_store(0, 0)
+    }
+
+    /// With a content store for so many Data, and registered objects.
+    fn with_store(packets_max: usize, objects_max: usize) -> Arc<Self> {
         let config = Config {
             faces_max: 4,
             pit_entries_max: 2,
-            cs_packets_max: 0,
-            cs_entries_max: 0,
+            cs_packets_max: packets_max,
+            cs_entries_max: 4 * packets_max,
+            objects_max,
             fib_entries_max: 4,
             rib_routes_max: 4,
             bindings_max: 4,
@@ -263,6 +273,54 @@ fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
             assert!(scene.fw.faces_snapshot().iter().all(|face| face.users == 1));
             let counters = scene.fw.counters();
             assert_eq!(counters.faces_freed + counters.faces_orphaned, 1 + 1);
+        },
+    );
+}
+
+/// A content store with room for one of two objects, of which the second is worth more, and whose
+/// Data are asked for.
+fn objects_are_asked_for() -> Arc<Scene> {
+    let scene = Scene::with_store(2, 2);
+    let [w, v]: [Name; 2] = ["/w", "/v"].map(|uri| uri.parse().unwrap());
+    let file = |name, object| ObjectName { name, object, id: u64::from(object) };
+    assert_eq!(scene.fw.objects_set([file(w.as_name(), 0), file(v.as_name(), 1)]), Ok(2));
+    for object in 0..2 {
+        let worth = u64::from(object) + 1;
+        scene.fw.object_plan(object, ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 });
+    }
+    scene.fw.objects_room(1, 1000);
+    assert_eq!(scene.fw.cs_erase(Name::new().as_name(), 10), (2, false));
+    for (consumer, uri) in ["/w/1", "/v/1"].into_iter().enumerate() {
+        assert_eq!(scene.ask(consumer, uri, 4000, 11 * MS).len(), 1);
+    }
+    scene
+}
+
+#[test]
+fn of_two_objects_that_come_at_once_the_one_that_is_worth_more_is_kept() {
+    model(
+        objects_are_asked_for,
+        |scene| scene.answer("/w/1", 12 * MS).len(),
+        |scene| scene.answer("/v/1", 12 * MS).len(),
+        |scene, one, other| {
+            assert_eq!((one, other), (1, 1));
+            scene.expire(13 * MS);
+            assert_eq!([0, 1].map(|object| scene.fw.object_held(object).packets), [0, 1]);
+            assert_eq!(scene.fw.object_counts().packets, 1);
+        },
+    );
+}
+
+#[test]
+fn of_an_object_that_leaves_the_catalogue_while_its_data_come_none_are_left() {
+    model(
+        objects_are_asked_for,
+        |scene| scene.answer("/v/1", 12 * MS).len(),
+        |scene| scene.fw.objects_set([]).unwrap(),
+        |scene, one, names| {
+            assert_eq!((one, names), (1, 0));
+            scene.expire(13 * MS);
+            assert_eq!(scene.fw.object_counts().packets, 0);
         },
     );
 }
