@@ -6,7 +6,8 @@ mod plane;
 use std::path::Path;
 
 use common::{Client, until};
-use plane::{Router, join};
+use namely_wire::mgmt::{CsDiskStatus, Dataset, blocks};
+use plane::{Router, content, join};
 
 /// The last lines of a configuration: a disk in a folder, each read of which takes a ms more.
 fn disk(folder: &Path) -> String {
@@ -16,19 +17,37 @@ fn disk(folder: &Path) -> String {
 /// A router with these settings, and one with a way to the producer that it has.
 fn joined(settings: &str) -> (Router, Router) {
     let mut a = Router::start("a", settings);
-    let mut b = Router::start("b", "unregistered = \"refuse\"");
-    join(&mut a, &mut b);
-    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    let b = with_a_way(&mut a);
     (a, b)
 }
 
-/// How many of an object's 100 segments come.
+/// A neighbour to which a router leads what it has no Data for.
+fn with_a_way(a: &mut Router) -> Router {
+    let mut b = Router::start("b", "unregistered = \"refuse\"");
+    join(a, &mut b);
+    until("there is a way", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    b
+}
+
+/// How many of an object's 100 segments come; each is right.
 fn read(app: &mut Client, object: &str) -> usize {
-    let come = (0..100).filter(|n| {
-        app.ask(&format!("/cms/{object}/a/{n}"));
-        app.receive(common::PATIENCE).is_some_and(|packet| packet.headers.nack.is_none())
-    });
-    come.count()
+    (0..100).filter(|n| comes(app, &format!("/cms/{object}/a/{n}"), 100)).count()
+}
+
+/// Whether Data comes; if so, it is the one with that name.
+fn comes(app: &mut Client, name: &str, octets: usize) -> bool {
+    app.ask(name);
+    let packet = app.receive(common::PATIENCE).expect("Data or a Nack");
+    if packet.headers.nack.is_some() {
+        return false;
+    }
+    assert_eq!(packet.data().name.to_name().to_string(), name);
+    assert_eq!(packet.data().content, content(name, octets));
+    true
+}
+
+fn disk_status(router: &mut Router) -> CsDiskStatus {
+    blocks(&router.client.dataset(Dataset::CsDisk)).next().expect("a disk").expect("a status")
 }
 
 /// Where the hot and the cold one are to be kept.
@@ -131,4 +150,66 @@ fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
         tiers.sort_unstable();
         (tiers == [Some(0), Some(1)]).then_some(())
     });
+}
+
+#[test]
+fn a_full_disk_is_left_out_of_the_plan_and_all_data_come_and_are_right_until_it_has_room_again() {
+    if !rustix::process::geteuid().is_root() {
+        return namely_skip::skip(namely_skip::Need::Root, "only root can mount a small disk");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    // What is no object is written to the disk too, and fills it before it has what it may have.
+    let settings = format!(
+        "memory = 10_000\n{}\nadmission = \"all\"\noctets_max = \"16MiB\"\n[tables]\ncs_packets_max = 16",
+        disk(&dir.path().join("disk"))
+    );
+    let mut a = match Router::start_mounted(dir, "mount -t tmpfs -o size=3m none $1", "a", &settings) {
+        Ok(router) => router,
+        Err(said) if said.contains("cs.disk") => panic!("{said}"),
+        Err(said) => {
+            return namely_skip::skip(namely_skip::Need::Mount, format_args!("no such disk: {said}"));
+        }
+    };
+    let mut b = with_a_way(&mut a);
+    let producer = b.serve("/cms");
+    let _others = a.serve_long("/other", 4000);
+    let mut app = a.daemon.connect();
+    ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
+    until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
+    assert_eq!(a.count("disk_left_out"), 0);
+    // It is full.
+    assert!((0..1000).all(|n| comes(&mut app, &format!("/other/{n}"), 4000)), "forwarding goes on");
+    let status = until("it is told", || Some(disk_status(&mut a)).filter(|status| status.trouble.is_some()));
+    assert!(status.trouble.as_ref().unwrap().contains("no space left"), "{status:?}");
+    assert!(status.count("write_errors") > 0, "{status:?}");
+    a.daemon.wait_for_log("no space left");
+    until("it is left out", || (a.count("disk_left_out") > 0).then_some(()));
+    assert_eq!(a.status().disk_room, Some(0));
+    // The plan goes on with memory: what is asked for most by now is kept there, the other nowhere.
+    until("the plan follows what is asked for", || {
+        assert_eq!(read(&mut app, "cold"), 100, "all come");
+        (tiers(&mut a) == [None, Some(0)]).then_some(())
+    });
+    until("it is in memory", || {
+        assert_eq!(read(&mut app, "cold"), 100);
+        (a.objects()[1].held >= 100 * 128).then_some(())
+    });
+    assert_eq!(read(&mut app, "hot"), 100, "from memory, the disk or their producer");
+    let refused = disk_status(&mut a);
+    assert!(refused.count("resting") + refused.count("no_room") > 0, "{refused:?}");
+    let heard = producer.heard();
+    assert_eq!(read(&mut app, "cold"), 100);
+    assert_eq!(producer.heard(), heard, "nobody else is asked");
+    // Its file system grows.
+    let mut grow = std::process::Command::new("nsenter");
+    grow.args(["--mount", "--target", &a.daemon.pid().to_string(), "mount", "-o", "remount,size=40m"]);
+    let grown = grow.arg(a.daemon.config_file().with_file_name("disk")).status().expect("nsenter");
+    assert!(grown.success());
+    until("it is planned for again", || {
+        ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
+        let mut tiers = tiers(&mut a);
+        tiers.sort_unstable();
+        (tiers == [Some(0), Some(1)]).then_some(())
+    });
+    assert!(disk_status(&mut a).trouble.is_none(), "and is not in trouble");
 }

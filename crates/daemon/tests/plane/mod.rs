@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -36,11 +37,31 @@ impl Router {
 
     /// The same in a directory where one was before.
     pub fn start_in(dir: tempfile::TempDir, router: &str, settings: &str) -> Self {
-        if !dir.path().join("blocks.tsv").exists() {
-            fs::write(dir.path().join("blocks.tsv"), CATALOGUE).expect("a catalogue");
-        }
-        let text = config(&dir.path().display().to_string(), router, settings, "");
-        let daemon = Daemon::start_in(dir, &text, &[]);
+        let text = lay_out(&dir, router, settings);
+        Self::of(Daemon::start_in(dir, &text, &[]), router, settings)
+    }
+
+    /// One in a directory with `disk` in it, on which the shell's `script` mounts something, seen
+    /// by the router alone; what was said if that cannot be had here.
+    pub fn start_mounted(
+        dir: tempfile::TempDir,
+        script: &str,
+        router: &str,
+        settings: &str,
+    ) -> Result<Self, String> {
+        let text = lay_out(&dir, router, settings);
+        let file = dir.path().join("namely.toml");
+        fs::write(&file, text).expect("a configuration file");
+        fs::create_dir(dir.path().join("disk")).expect("a directory");
+        let socket = format!("unix://{}", dir.path().join("x.sock").display());
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &format!("set -e; {script}; shift; exec \"$@\""), "sh"]);
+        command.arg(dir.path().join("disk")).arg(env!("CARGO_BIN_EXE_namelyd")).arg("--config").arg(&file);
+        command.args(["--listen", &socket, "--listen", "udp://127.0.0.1:0", "--log", "debug"]);
+        Ok(Self::of(Daemon::spawn(command, dir)?, router, settings))
+    }
+
+    fn of(daemon: Daemon, router: &str, settings: &str) -> Self {
         let client = daemon.connect();
         Router { daemon, client, name: router.into(), settings: settings.into() }
     }
@@ -109,6 +130,11 @@ impl Router {
 
     /// The same by itself, until it is dropped.
     pub fn serve(&mut self, prefix: &str) -> Serving {
+        self.serve_long(prefix, 100)
+    }
+
+    /// The same with Data of so many octets.
+    pub fn serve_long(&mut self, prefix: &str, octets: usize) -> Serving {
         let mut producer = self.producer(prefix);
         let (heard, is_over) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
         let (count, ends) = (heard.clone(), is_over.clone());
@@ -117,7 +143,8 @@ impl Router {
                 let Some(packet) = producer.receive(Duration::from_millis(50)) else { continue };
                 let name = packet.interest().name.to_name();
                 let data = DataBuilder::new(name.as_name()).freshness_ms(1000);
-                let data = sign_data(&data, &[b'x'; 100], &Signer::digest_sha256()).expect("a digest");
+                let data = sign_data(&data, &content(&name.to_string(), octets), &Signer::digest_sha256())
+                    .expect("a digest");
                 let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
                 count.fetch_add(1, Relaxed);
                 producer.send(&encode_lp_packet(&headers, &data));
@@ -146,6 +173,19 @@ impl Drop for Serving {
         self.is_over.store(true, Relaxed);
         self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// What the Data with a name has.
+pub fn content(name: &str, octets: usize) -> Vec<u8> {
+    format!("{name} ").into_bytes().into_iter().cycle().take(octets).collect()
+}
+
+/// Puts a catalogue where there is none; the configuration.
+fn lay_out(dir: &tempfile::TempDir, router: &str, settings: &str) -> String {
+    if !dir.path().join("blocks.tsv").exists() {
+        fs::write(dir.path().join("blocks.tsv"), CATALOGUE).expect("a catalogue");
+    }
+    config(&dir.path().display().to_string(), router, settings, "")
 }
 
 fn config(dir: &str, name: &str, settings: &str, neighbours: &str) -> String {
