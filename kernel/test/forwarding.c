@@ -178,8 +178,16 @@ TEST(a_device_that_goes_down_and_up_again_serves_its_face_again)
 	packet_send(pair.consumer, &interest);
 	CHECK(nothing_comes(pair.producer, 200), "nothing crosses");
 	CHECK(counter("stats", "device_down") == 1, "what the device did not take is counted");
+	/* Both ends have let go of their queues, and both have them again. */
+	link_wait_down("link");
+	net_enter(pair.nets.b);
+	link_wait_down("link");
+	net_enter(pair.nets.a);
 	link_set_up("link", true);
 	link_wait("link");
+	net_enter(pair.nets.b);
+	link_wait("link");
+	net_enter(pair.nets.a);
 	exchange(&pair, "/down/2", 100);
 }
 

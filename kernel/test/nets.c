@@ -6,8 +6,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include "test.h"
+#include <linux/if.h> /* knows what net/if.h has said */
 
 const uint8_t address_a[6] = { 2, 0, 0, 0, 0, 0xa };
 const uint8_t address_b[6] = { 2, 0, 0, 0, 0, 0xb };
@@ -123,20 +123,50 @@ void link_set_up(const char *device, bool is_up)
 	CHECK(!ask(&request), "%s %s", device, is_up ? "up" : "down");
 }
 
+/* As in RFC 2863: IF_OPER_UP once what looks after carriers has been here. */
+static uint8_t link_state(const char *device)
+{
+	struct { struct nlmsghdr header; struct ifinfomsg link; uint8_t room[4096]; } answer;
+	struct request request = request_of(RTM_GETLINK, 0);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	struct rtattr *attr = IFLA_RTA(&answer.link);
+	int left;
+
+	CHECK(fd >= 0, "rtnetlink");
+	request.link.ifi_index = if_nametoindex(device);
+	CHECK(send(fd, &request, request.header.nlmsg_len, 0) > 0, "a request");
+	CHECK(recv(fd, &answer, sizeof(answer), 0) > 0, "its answer");
+	close(fd);
+	CHECK(answer.header.nlmsg_type == RTM_NEWLINK, "the state of %s", device);
+	for (left = IFLA_PAYLOAD(&answer.header); RTA_OK(attr, left); attr = RTA_NEXT(attr, left))
+		if (attr->rta_type == IFLA_OPERSTATE)
+			return *(uint8_t *)RTA_DATA(attr);
+	return IF_OPER_UNKNOWN;
+}
+
+/*
+ * A device of a pair takes frames only after its queue has been attached, which is done some time
+ * after both are up; until then its state is none that is known. A device that always has a carrier
+ * keeps that state.
+ */
 void link_wait(const char *device)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq request = { 0 };
+	uint8_t state = link_state(device);
 
-	strncpy(request.ifr_name, device, IFNAMSIZ - 1);
-	for (int i = 0; i < 20000 && !(request.ifr_flags & IFF_RUNNING); i++) {
-		CHECK(!ioctl(fd, SIOCGIFFLAGS, &request), "the state of %s", device);
+	for (int i = 0; i < 20000 && state != IF_OPER_UP && !(state == IF_OPER_UNKNOWN && i > 1000); i++) {
 		usleep(1000);
+		state = link_state(device);
 	}
-	CHECK(request.ifr_flags & IFF_RUNNING, "%s runs", device);
-	close(fd);
+	CHECK(state == IF_OPER_UP || state == IF_OPER_UNKNOWN, "%s runs", device);
 	/* It says so in the middle of a change; this one comes after it. */
 	link_set_up(device, true);
+}
+
+void link_wait_down(const char *device)
+{
+	for (int i = 0; i < 20000 && link_state(device) == IF_OPER_UP; i++)
+		usleep(1000);
+	CHECK(link_state(device) != IF_OPER_UP, "%s has no carrier", device);
 }
 
 void link_set_mtu(const char *device, uint32_t mtu)

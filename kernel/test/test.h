@@ -53,6 +53,7 @@ struct nets nets_joined(void);
 void link_set_up(const char *device, bool is_up);
 /* Until the kernel has put its queue to work, which it does later than what it says first. */
 void link_wait(const char *device);
+void link_wait_down(const char *device);
 void link_set_mtu(const char *device, uint32_t mtu);
 int link_delete(const char *device);
 void link_rename(const char *device, const char *name);
