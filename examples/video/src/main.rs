@@ -92,7 +92,9 @@ fn main() -> ExitCode {
 fn run(role: Role) -> Result<(), Box<dyn Error>> {
     match role {
         Role::Send { prefix, video, kbit_per_s, live, linger_ms } => {
-            send(&prefix, video, kbit_per_s, live)?.close_after(Duration::from_millis(linger_ms));
+            let producer = send(&prefix, video, kbit_per_s, live)?;
+            sleep(Duration::from_millis(linger_ms));
+            producer.close();
             Ok(())
         }
         Role::Play { prefix, video, first, buffer, timeout_ms, json } => {
@@ -104,7 +106,7 @@ fn run(role: Role) -> Result<(), Box<dyn Error>> {
             } else {
                 print(&quality)
             }
-            Ok(())
+            if quality.segments == 0 { Err("no segment came".into()) } else { Ok(()) }
         }
     }
 }
@@ -118,22 +120,12 @@ fn content(segment: u32, octets: usize) -> Vec<u8> {
     (0..octets).map(|at| (at as u32 ^ (at as u32 >> 8) ^ segment.wrapping_mul(0x9e37_79b9)) as u8).collect()
 }
 
-/// A video that is offered.
-struct Offered(Producer);
-
-impl Offered {
-    fn close_after(self, linger: Duration) {
-        sleep(linger);
-        self.0.close();
-    }
-}
-
 /// Each segment at its time after the first, however long publishing takes, or all at once.
-fn send(prefix: &Name, video: Video, kbit_per_s: u32, is_live: bool) -> Result<Offered, Box<dyn Error>> {
+fn send(prefix: &Name, video: Video, kbit_per_s: u32, is_live: bool) -> Result<Producer, Box<dyn Error>> {
     let octets = (u64::from(kbit_per_s) * u64::from(video.segment_ms) / 8) as usize;
     let options = ProducerOptions {
         // All of it, with room for names and signatures.
-        buffer_octets: (octets + octets / 4 + (1 << 16)) * video.segments as usize + (1 << 20),
+        buffer_octets: (octets + octets / 4 + (1 << 16)).saturating_mul(video.segments as usize),
         ..ProducerOptions::default()
     };
     let producer = Producer::bind(prefix.clone(), options)?;
@@ -148,7 +140,7 @@ fn send(prefix: &Name, video: Video, kbit_per_s: u32, is_live: bool) -> Result<O
             println!("sending below {prefix}");
         }
     }
-    Ok(Offered(producer))
+    Ok(producer)
 }
 
 /// Plays all segments: asks for the next one as soon as the buffer has room for it.
