@@ -92,11 +92,13 @@ fn data_is_written_by_requests_of_its_own_and_reads_are_heard_of_late_as_in_the_
     for (grouped, alone) in grouped.iter().zip(&alone) {
         let held = |row: &Value| row["read"].as_array().unwrap()[..3].to_vec();
         assert_eq!(held(grouped), held(alone), "{alone}");
-        // R1 writes what it has not: more than half of what there is, if all has been done by then.
-        let (packets, writes) = (alone["data"].as_u64().unwrap(), &alone["disk_writes"][0]);
-        let least = if alone["case"] == "A" { packets / 2 } else { packets / 10 };
-        assert!(writes.as_u64() > Some(least), "{alone}");
-        assert!(grouped["disk_writes"][0].as_u64() < Some(packets / 20), "{grouped}");
+        let packets = alone["data"].as_u64().unwrap();
+        let writes = |row: &Value| row["disk_writes"][0].as_u64().unwrap();
+        assert!(writes(grouped) < packets / 20, "{grouped}");
+        // R1 writes what it has not, which is more than half. Who waits has written it when all has come;
+        // who does not is then still at it.
+        let least = if alone["case"] == "A" { packets / 2 } else { 5 * writes(grouped) };
+        assert!(writes(alone) > least, "{grouped}\n{alone}");
     }
     // 12.5 ms, slowed by 8, and who waits for its disk hears at once.
     let read_ms = |row: &Value| row["timed_ms"][2]["mean_ms"].as_f64().unwrap();

@@ -93,7 +93,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Arc<Self> {
-        Scene::with_store(0, 0)
+        Scene::with_store(0, 1)
     }
 
     /// With a content store for so many Data, and registered objects.
