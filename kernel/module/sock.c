@@ -447,6 +447,7 @@ void nnet_sock_deliver(struct nnet_face *face, struct sk_buff *skb)
 static int nnet_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	const size_t room = NNET_HEADROOM;
+	unsigned long start = jiffies;
 	struct sock *sk = sock->sk;
 	struct sk_buff *skb;
 	int err;
@@ -475,6 +476,7 @@ static int nnet_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	else
 		err = nnet_send(nnet_sk(sk)->face, skb);
 	release_sock(sk);
+	nnet_sock_pause(start);
 	return err ? err : len;
 }
 

@@ -3,7 +3,9 @@
 #ifndef NNET_SOCK_H
 #define NNET_SOCK_H
 
+#include <linux/jiffies.h>
 #include <linux/net.h>
+#include <linux/sched.h>
 #include <net/sock.h>
 #include "nnet.h"
 
@@ -41,6 +43,17 @@ static inline struct nn_said *nnet_said_of(struct sk_buff *skb)
 }
 
 /* ---- sock.c ---- */
+
+/*
+ * At the end of a call that may send and began at `start`, jiffies. A tick that meets bottom halves off is no quiescent state to
+ * RCU, and of who does nothing but send they are off for most of the time: grace periods, and with them the removal of devices,
+ * took four times as long. So others may run once in a tick, which is one.
+ */
+static inline void nnet_sock_pause(unsigned long start)
+{
+	if (unlikely(jiffies != start))
+		schedule();
+}
 
 /* What the first packet or prefix needs; the socket's lock is held. */
 int nnet_sock_need_face(struct sock *sk);

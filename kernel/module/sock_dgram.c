@@ -36,6 +36,7 @@ static int send_interest(struct sock *sk, const struct nnet_message *message)
 
 int nnet_dgram_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
+	unsigned long start = jiffies;
 	struct sock *sk = sock->sk;
 	struct nnet_message message;
 	struct sk_buff *skb = NULL;
@@ -73,6 +74,7 @@ int nnet_dgram_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 			err = nnet_send(nnet_sk(sk)->face, skb);
 	}
 	release_sock(sk);
+	nnet_sock_pause(start);
 	return err ? err : len;
 }
 

@@ -371,6 +371,7 @@ int nnet_seq_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int f
 {
 	struct sock *sk = sock->sk;
 	struct nnet_seq *seq = seq_of(sk);
+	unsigned long start;
 	struct sk_buff *skb;
 	int err;
 
@@ -388,11 +389,13 @@ int nnet_seq_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int f
 		if (skb_queue_empty_lockless(&sk->sk_receive_queue))
 			return -READ_ONCE(seq->fault);
 	} while (!skb);	/* the last segments came between the look and the end */
+	start = jiffies;
 	err = nnet_sock_give(sk, skb, msg, size, flags);
 	msg->msg_flags |= MSG_EOR;
 	skb_free_datagram(sk, skb);
 	if (!(flags & MSG_PEEK))
 		go_on(sk);
+	nnet_sock_pause(start);
 	return err;
 }
 
@@ -481,6 +484,7 @@ int nnet_seq_bind(struct sock *sk, const u8 *name, u32 len)
 static int make_segment(struct sock *sk, struct msghdr *msg, size_t len, struct nnet_message *message, bool is_last)
 {
 	struct nnet_seq *seq = seq_of(sk);
+	unsigned long start = jiffies;
 	u64 segment = seq->made;
 	struct sk_buff_head out;
 	struct sk_buff *skb;
@@ -514,6 +518,7 @@ static int make_segment(struct sock *sk, struct msghdr *msg, size_t len, struct 
 	if (!skb_queue_empty(&out))
 		nnet_send_made(nnet_sk(sk)->face, &out);
 	release_sock(sk);
+	nnet_sock_pause(start);
 	return 0;
 }
 

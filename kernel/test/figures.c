@@ -379,11 +379,12 @@ FIGURE(exchanges_over_a_veth_pair)
 
 /* ---- IS-49: consumers and providers of objects, with a link between them ---- */
 
-enum { CONSUMERS = 15, RUNS = 30, SEGMENT_OCTETS = 8000 };
+enum { CONSUMERS = 15, RUNS = 30, SEGMENT_OCTETS = 8000, SEGMENTS_AT_ONCE = 8 };
 
 struct end {
 	int fd;
 	bool is_consumer;
+	int at_once;	/* segments of a call */
 	volatile bool *is_over;
 	uint64_t octets;
 	pthread_t thread;
@@ -392,24 +393,39 @@ struct end {
 static void *end_works(void *given)
 {
 	struct end *end = given;
-	uint8_t octets[NNET_PACKET_MAX] = { 0 };
+	static __thread uint8_t octets[SEGMENTS_AT_ONCE][SEGMENT_OCTETS];
+	struct mmsghdr messages[SEGMENTS_AT_ONCE] = { 0 };
+	struct iovec parts[SEGMENTS_AT_ONCE];
 
+	for (int i = 0; i < SEGMENTS_AT_ONCE; i++) {
+		parts[i] = (struct iovec){ octets[i], SEGMENT_OCTETS };
+		messages[i].msg_hdr = (struct msghdr){ .msg_iov = &parts[i], .msg_iovlen = 1 };
+	}
 	while (!*end->is_over) {
-		ssize_t done = end->is_consumer ? recv(end->fd, octets, sizeof(octets), 0) : send(end->fd, octets, SEGMENT_OCTETS, 0);
+		ssize_t done = 0;
+		int count;
 
+		if (end->is_consumer) {
+			/* Those that are there, and one at least. */
+			count = recvmmsg(end->fd, messages, end->at_once, MSG_WAITFORONE, NULL);
+			for (int i = 0; i < count; i++)
+				done += messages[i].msg_len;
+		} else {
+			done = send(end->fd, octets, end->at_once * SEGMENT_OCTETS, 0);
+		}
 		CHECK(done > 0 || errno == EAGAIN, "it goes on");
 		end->octets += done > 0 ? done : 0;
 	}
 	return NULL;
 }
 
-static void end_make(struct end *end, bool is_consumer, const char *prefix, volatile bool *is_over)
+static void end_make(struct end *end, bool is_consumer, int at_once, const char *prefix, volatile bool *is_over)
 {
 	const struct timeval soon = { .tv_usec = 50000 };
 	struct sockaddr_nnet address = address_of(prefix);
 	uint32_t octets = SEGMENT_OCTETS;
 
-	*end = (struct end){ .is_consumer = is_consumer, .is_over = is_over };
+	*end = (struct end){ .is_consumer = is_consumer, .at_once = at_once, .is_over = is_over };
 	end->fd = socket_of(SOCK_SEQPACKET);
 	CHECK(!setsockopt(end->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)) &&
 	      !setsockopt(end->fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)) &&
@@ -476,7 +492,7 @@ FIGURE(fifteen_consumers_of_objects)
 
 			snprintf(prefix, sizeof(prefix), "/many/%d/%d", run, i % CONSUMERS);
 			net_enter(i < CONSUMERS ? nets.b : nets.a);
-			end_make(&ends[i], i >= CONSUMERS, prefix, &is_over);
+			end_make(&ends[i], i >= CONSUMERS, 1, prefix, &is_over);
 		}
 		usleep(seconds * 1e6);
 		mebibytes[run] = (memory_used_kib() - before_kib) / 1024.0;
@@ -538,7 +554,7 @@ FIGURE(a_gigabit_in_frames_of_1500_octets)
 
 		snprintf(prefix, sizeof(prefix), "/gigabit/%d", i % GIGABIT_CONSUMERS);
 		net_enter(i < GIGABIT_CONSUMERS ? nets.b : nets.a);
-		end_make(&ends[i], i >= GIGABIT_CONSUMERS, prefix, &is_over);
+		end_make(&ends[i], i >= GIGABIT_CONSUMERS, SEGMENTS_AT_ONCE, prefix, &is_over);
 	}
 	sleep(1);
 	for (size_t round = 0; round < rounds; round++) {
