@@ -95,8 +95,8 @@ fn data_is_written_by_requests_of_its_own_and_reads_are_heard_of_late_as_in_the_
         let packets = alone["data"].as_u64().unwrap();
         let writes = |row: &Value| row["disk_writes"][0].as_u64().unwrap();
         assert!(writes(grouped) < packets / 20, "{grouped}");
-        // R1 writes what it has not, which is more than half. Who waits has written it when all has come;
-        // who does not is then still at it.
+        // R1 writes what it has not, which is more than half. Who waits has written it when all has
+        // come; who does not is then still at it.
         let least = if alone["case"] == "A" { packets / 2 } else { 5 * writes(grouped) };
         assert!(writes(alone) > least, "{grouped}\n{alone}");
     }

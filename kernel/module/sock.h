@@ -45,9 +45,10 @@ static inline struct nn_said *nnet_said_of(struct sk_buff *skb)
 /* ---- sock.c ---- */
 
 /*
- * At the end of a call that may send and began at `start`, jiffies. A tick that meets bottom halves off is no quiescent state to
- * RCU, and of who does nothing but send they are off for most of the time: grace periods, and with them the removal of devices,
- * took four times as long. So others may run once in a tick, which is one.
+ * At the end of a call that may send and began at `start`, jiffies. A tick that meets bottom
+ * halves off is no quiescent state to RCU, and of who does nothing but send they are off for most
+ * of the time: grace periods, and with them the removal of devices, took four times as long. So
+ * others may run once in a tick, which is one.
  */
 static inline void nnet_sock_pause(unsigned long start)
 {

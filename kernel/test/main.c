@@ -164,7 +164,7 @@ unsigned long number_given(const char *name, unsigned long otherwise)
 	return given ? strtoul(given, NULL, 10) : otherwise;
 }
 
-/* In a group of its own: what a test that failed left running would hold the module and disturb the next ones. */
+/* In a group of its own: what a test that failed left running would hold the module. */
 static bool passes(void (*run)(void), unsigned int seconds_max)
 {
 	int status;

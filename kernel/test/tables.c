@@ -505,8 +505,9 @@ static void load_forever(void)
 #define BLOCKS 10
 
 /*
- * Idle and under load in turns, which begin again soon: what stops the guest for a while stops both. A percentile of all
- * that was measured is compared, and more is measured while one of few may still be a single stop.
+ * Idle and under load in turns, which begin again soon: what stops the guest for a while stops
+ * both. A percentile of all that was measured is compared, and more is measured while one of few
+ * may still be a single stop.
  */
 static void compare(double (*measure)(void), pid_t load, const char *what, int block)
 {
