@@ -137,9 +137,10 @@ pub fn command_failure(error: CommandError) -> Failure {
             let failure =
                 Failure::new(exit, format!("the router refused: {} ({})", response.text, response.code));
             match response.code {
-                401 | 403 => {
-                    failure.hint("use the router's Unix socket, or sign with a key it trusts: `namely key`")
-                }
+                401 | 403 => failure.hint(
+                    "use the router's Unix socket, or sign with a key it trusts: `namely why --manage`, or \
+                     `--register PREFIX`, tells what it lacks",
+                ),
                 status_code::CONFLICT => failure
                     .hint("`namely bind list` shows which prefixes are bound, `namely face list` by whom"),
                 _ => failure,

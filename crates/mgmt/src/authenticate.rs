@@ -11,7 +11,7 @@ use namely_wire::{InterestView, Name, NameRef, key_name_of_locator};
 
 use crate::announcement::{ANNOUNCEMENT_NOT_BELIEVED, Announced, Announcers, NotTaken};
 use crate::management::Now;
-use crate::policy::{Act, Ground, Loopback, Policy, Requester, is_reserved};
+use crate::policy::{Act, Loopback, Policy, Requester, is_reserved};
 
 /// Refusal of a user whose rights do not reach.
 const USER_NOT_ALLOWED: &str = "user_not_allowed";
@@ -194,9 +194,8 @@ impl Authenticator {
         if let Some(ground) = self.policy.key_ground(key, act) {
             return Ok(ground.to_string());
         }
-        let rules: Vec<_> = self.policy.key_rules(key).map(|rights| Ground::Key(key, rights)).collect();
-        let rules: Vec<_> = rules.iter().map(ToString::to_string).collect();
-        let text = format!("{key} may not {}; what there is: {}", describe(act), rules.join("; "));
+        let rules: Vec<_> = self.policy.key_rules(key).map(ToString::to_string).collect();
+        let text = format!("{key} may not {}: its rules allow {}", describe(act), rules.join("; "));
         Err(Refusal { label: KEY_NOT_ALLOWED, cause: KEY_NOT_ALLOWED, text: shortened(text) })
     }
 

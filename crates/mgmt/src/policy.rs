@@ -141,29 +141,28 @@ impl Rights {
 
 impl fmt::Display for Ground<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rights = match self {
-            Ground::Superuser => return f.write_str("root and the router's own user may do everything"),
-            Ground::Free => return f.write_str("authorization.bind_below_local: below a route to `local`"),
-            Ground::Rule(Some(uid), rights) => {
-                write!(f, "[[authorization.user]] user = {uid}")?;
-                rights
-            }
-            Ground::Rule(None, rights) => {
-                f.write_str("[[authorization.user]] user = \"*\"")?;
-                rights
-            }
-            Ground::Key(key, rights) => {
-                write!(f, "[[authorization.key]] of {key}")?;
-                rights
-            }
-        };
-        for (key, names) in [("register", &rights.register), ("bind", &rights.bind)] {
+        match self {
+            Ground::Superuser => f.write_str("root and the router's own user may do everything"),
+            Ground::Free => f.write_str("authorization.bind_below_local: below a route to `local`"),
+            Ground::Rule(Some(uid), rights) => write!(f, "[[authorization.user]] user = {uid}, {rights}"),
+            Ground::Rule(None, rights) => write!(f, "[[authorization.user]] user = \"*\", {rights}"),
+            Ground::Key(key, rights) => write!(f, "[[authorization.key]] of {key}, {rights}"),
+        }
+    }
+}
+
+impl fmt::Display for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Vec::new();
+        for (key, names) in [("register", &self.register), ("bind", &self.bind)] {
             if !names.is_empty() {
                 let names: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
-                write!(f, ", {key} = [{}]", names.join(", "))?;
+                lines.push(format!("{key} = [{}]", names.join(", ")));
             }
         }
-        if rights.manage { f.write_str(", manage = true") } else { Ok(()) }
+        lines.extend(self.manage.then(|| "manage = true".to_owned()));
+        f.write_str(if lines.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&lines.join(", "))
     }
 }
 
