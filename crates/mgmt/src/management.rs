@@ -387,8 +387,8 @@ impl Management {
         not_reserved(request.command, parameters).map_err(refuse)
     }
 
-    /// Whether [`allow`](Self::allow) would let a command for the own face through that is signed as
-    /// `interest` is.
+    /// Whether [`allow`](Self::allow) would let a command for the own face through that is signed
+    /// as `interest` is.
     fn asked_right(
         &mut self,
         (scope, command, name): (Scope, Command, Option<&Name>),

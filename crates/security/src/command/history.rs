@@ -157,8 +157,8 @@ impl History {
     }
 }
 
-/// Keys that sent nothing since then may be forgotten: a command may have been ahead of the clock by
-/// the grace period, and is too old when twice that has passed.
+/// Keys that sent nothing since then may be forgotten: a command may have been ahead of the clock
+/// by the grace period, and is too old when twice that has passed.
 fn oldest_ms(monotonic_ms: u64) -> u64 {
     monotonic_ms.saturating_sub(2 * COMMAND_GRACE_MS)
 }
