@@ -98,6 +98,16 @@ pub fn resume_secret() -> Option<ResumeSecret> {
     }
 }
 
+/// The key that `which` means of the user's key chain, and what signs with it as commands are
+/// signed.
+pub fn command_signer(which: &Name) -> Result<(KeyEntry, Signer), Failure> {
+    let chain = key_chain()?;
+    let entry = chain.key(Some(which.as_name())).map_err(key_failure)?;
+    let passphrase = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
+    let signer = chain.signer(Some(which.as_name()), passphrase.as_ref()).map_err(key_failure)?;
+    Ok((entry, signer))
+}
+
 /// A signer that names its key, so that what it signs outlives the certificates that the key has
 /// now.
 fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_client::{Client, ClientError, default_signer};
 use namely_nnet::Control;
+use namely_security::Signer;
 use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reach};
 use namely_wire::mgmt::status_code;
 use namely_wire::{FaceUri, NackReason, Name};
@@ -17,7 +18,12 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The management of the router that the options name.
 pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
-    let connection = open_once(ctx)?;
+    connect_as(ctx, default_signer())
+}
+
+/// The same, with commands that `signer` signs.
+pub fn connect_as(ctx: &Context<'_>, signer: Signer) -> Result<Client, Failure> {
+    let connection = open_once(ctx, signer)?;
     if *connection.uri() == FaceUri::Kernel {
         return Err(Failure::new(
             Exit::Refused,
@@ -29,13 +35,13 @@ pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
 }
 
 /// A connection to the router that the options name, for commands to it.
-fn open_once(ctx: &Context<'_>) -> Result<Connection, Failure> {
-    open(ctx, Options { reconnect: Duration::ZERO, signer: default_signer(), ..Options::default() })
+fn open_once(ctx: &Context<'_>, signer: Signer) -> Result<Connection, Failure> {
+    open(ctx, Options { reconnect: Duration::ZERO, signer, ..Options::default() })
 }
 
 /// The prefixes that the router's programs have registered or bound, and those that have routes.
 pub fn known_prefixes(ctx: &Context<'_>) -> Result<Vec<Name>, Failure> {
-    let connection = open_once(ctx)?;
+    let connection = open_once(ctx, default_signer())?;
     if *connection.uri() == FaceUri::Kernel {
         let mut kernel = Control::open()?;
         let routes = kernel.routes()?.into_iter().map(|route| route.prefix);
@@ -131,9 +137,10 @@ pub fn command_failure(error: CommandError) -> Failure {
             let failure =
                 Failure::new(exit, format!("the router refused: {} ({})", response.text, response.code));
             match response.code {
-                401 | 403 => {
-                    failure.hint("use the router's Unix socket, or sign with a key it trusts: `namely key`")
-                }
+                401 | 403 => failure.hint(
+                    "use the router's Unix socket, or sign with a key it trusts: `namely why --manage`, or \
+                     `--register PREFIX`, tells what it lacks",
+                ),
                 status_code::CONFLICT => failure
                     .hint("`namely bind list` shows which prefixes are bound, `namely face list` by whom"),
                 _ => failure,

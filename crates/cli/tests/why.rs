@@ -3,8 +3,17 @@
 mod common;
 
 use std::process::Command;
+use std::sync::Arc;
 
 use common::{Home, LIMIT};
+use namely_client::{Client, ClientError};
+use namely_host::clock::unix_ns;
+use namely_security::{Certificate, KeyChain, KeyType, NewKey, PrivateKey, Signer, sign_interest};
+use namely_transport::connection::{Answer, CommandError};
+use namely_wire::mgmt::{
+    Block, Command as Management, ControlParameters, ControlResponse, ExplainedRight, Scope, blocks,
+};
+use namely_wire::{DataView, InterestBuilder, Name, ValidityPeriod};
 use serde_json::Value;
 
 /// What comes of a name, or of `--face`.
@@ -139,4 +148,189 @@ fn rights_are_told_before_a_command_is_sent_as_the_command_then_finds_them() {
     assert!(step(&answer, "rule").contains("but by the Unix socket"), "{answer:#}");
     home.fails(7, ["route", "add", "/other", "local", "--router", &tcp]);
     is_because(&home, &["--register", "/localhost/nfd/x"], "not_allowed", "another prefix");
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn of(prefix: &str) -> ControlParameters {
+    ControlParameters { name: Some(name(prefix)), ..ControlParameters::default() }
+}
+
+/// A router that believes keys only, reached over TCP, and keys of which each has a fault.
+struct Keyed {
+    home: Home,
+    chain: KeyChain,
+    tcp: String,
+    rules: String,
+}
+
+impl Keyed {
+    fn new() -> Self {
+        let home = Home::new();
+        let chain = KeyChain::open(home.path("home/keys")).unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let rules = "[authorization]\nloopback = \"nothing\"\n".into();
+        Keyed { home, chain, tcp: format!("tcp://127.0.0.1:{port}"), rules }
+    }
+
+    /// A key of `identity`, valid for so many seconds from now.
+    fn key(&self, identity: &str, (from_s, to_s): (i64, i64)) -> Certificate {
+        let now_s = unix_ns() as i64 / 1_000_000_000;
+        let validity =
+            ValidityPeriod { not_before_s: (now_s + from_s) as u64, not_after_s: (now_s + to_s) as u64 };
+        let identity = name(identity);
+        let key_type = KeyType::Ed25519;
+        let new = NewKey { identity: identity.as_name(), key_type, validity, version: 1, passphrase: None };
+        self.chain.generate(&new).unwrap().certificates.remove(0)
+    }
+
+    /// A rule for the key of `certificate`.
+    fn rule(&mut self, certificate: &Certificate, rights: &str) {
+        let file = self.home.path(&format!("{}.cert", self.rules.len()));
+        std::fs::write(&file, certificate.wire()).unwrap();
+        self.rules += &format!("[[authorization.key]]\ncertificate = {file:?}\n{rights}\n");
+    }
+
+    fn start(&mut self) {
+        let config = self.home.path("router.toml");
+        std::fs::write(&config, &self.rules).unwrap();
+        let mut up = self.home.namely(["up", "--config"]);
+        up.arg(config).args(["--listen", &self.home.router_uri(), "--listen", &self.tcp]);
+        self.home.spawn(up);
+        let home = &self.home;
+        home.wait_for("the router", || home.run(["status", "--router", &self.tcp]).code == Some(0));
+    }
+
+    fn signer(&self, identity: &str) -> Signer {
+        self.chain.signer(Some(name(identity).as_name()), None).unwrap()
+    }
+
+    /// What is told before a command is sent.
+    #[track_caller]
+    fn told(&self, asked: &[&str], identity: &str, cause: &str, next: &str) -> String {
+        let what = [asked, &["--as", identity, "--router", &self.tcp]].concat();
+        step(&is_because(&self.home, &what, cause, next), "signed").to_owned()
+    }
+
+    /// The same question, and then the command; that both have the same answer.
+    #[track_caller]
+    fn agrees(&self, command: (Management, &str), identity: &str, cause: &str, next: &str) {
+        let asked: &[&str] = match command.0 {
+            Management::RibRegister => &["--register", command.1],
+            Management::BptBind => &["--bind", command.1],
+            _ => &["--manage"],
+        };
+        let told = self.told(asked, identity, cause, next);
+        let mut client = Client::find(Some(&self.tcp), self.signer(identity)).unwrap();
+        match client.command(command.0, &of(command.1)) {
+            Ok(_) => assert_eq!(cause, "ok", "{told}"),
+            Err(ClientError::Command(CommandError::Refused(refused))) => {
+                assert_eq!((refused.code, refused.text), (403, told), "{cause}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What comes of an Interest for `command` that `identity` signs at `time_ms`.
+    fn send(&self, command: Management, prefix: &str, identity: &str, time_ms: u64) -> ControlResponse {
+        let builder = InterestBuilder::new(command.name(Scope::Localhost, &of(prefix))).must_be_fresh();
+        let wire = sign_interest(&builder, b"", &self.signer(identity), time_ms).unwrap();
+        let mut client = Client::find(Some(&self.tcp), Signer::digest_sha256()).unwrap();
+        match client.connection().express_wire(&wire, &mut |_, _| {}).unwrap() {
+            Answer::Data(reply) => {
+                ControlResponse::decode(DataView::parse(&reply.wire).unwrap().content).unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// That a question and a command that are signed at `time_ms` are refused alike.
+    #[track_caller]
+    fn are_refused_alike(&self, identity: &str, time_ms: u64, cause: &str, text: &str) {
+        let asked = self.send(Management::RightsRegister, "/lab", identity, time_ms);
+        let right: ExplainedRight = blocks(&asked.body).next().unwrap().unwrap();
+        assert_eq!((asked.code, right.is_allowed, right.cause.as_str()), (200, false, cause));
+        assert!(right.why.contains(text), "{}", right.why);
+        let refused = self.send(Management::RibRegister, "/lab", identity, time_ms);
+        assert_eq!((refused.code, refused.text), (403, right.why));
+    }
+}
+
+const YEAR_S: i64 = 365 * 86_400;
+
+#[test]
+fn what_is_wrong_with_a_signature_is_told_before_a_command_is_sent_as_the_command_then_finds_it() {
+    let mut net = Keyed::new();
+    let good = net.key("/good", (-10, YEAR_S));
+    net.rule(&good, "register = [\"/lab\"]\nbind = [\"/app\"]");
+    let operator = net.key("/operator", (-10, YEAR_S));
+    net.rule(&operator, "manage = true");
+    let expired = net.key("/expired", (-YEAR_S, -60));
+    net.rule(&expired, "manage = true");
+    let early = net.key("/early", (3_600, YEAR_S));
+    net.rule(&early, "manage = true");
+    // Of the name of a key of ours, and another one.
+    let forged = net.key("/forged", (-10, YEAR_S));
+    let other = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let forged = Certificate::self_signed(forged.key_name(), &other, forged.validity(), 1).unwrap();
+    net.rule(&forged, "manage = true");
+    // Made anew under a later version, which the router's configuration has and the key chain not.
+    let renewed = net.key("/renewed", (-10, YEAR_S));
+    let own = Arc::new(net.chain.private_key(renewed.key_name(), None).unwrap());
+    let renewed = Certificate::self_signed(renewed.key_name(), &own, renewed.validity(), 2).unwrap();
+    net.rule(&renewed, "manage = true");
+    net.key("/stranger", (-10, YEAR_S));
+    // Issued by a key that may do everything.
+    let issued = net.key("/issued", (-10, YEAR_S));
+    let by = net.signer("/operator");
+    let issued =
+        Certificate::issue(issued.key_name(), issued.public_key(), &by, "op", issued.validity(), 3).unwrap();
+    net.chain.add_certificate(&issued).unwrap();
+    net.home.ok(["key", "default", &issued.name().to_string()]);
+    net.start();
+
+    let (register, bind, manage) = (Management::RibRegister, Management::BptBind, Management::FacesUpdate);
+    net.agrees((register, "/lab/x"), "/good", "ok", "");
+    net.agrees((bind, "/app/x"), "/good", "ok", "");
+    net.agrees((register, "/else"), "/good", "key_not_allowed", "add `register = [\"/else\"]`");
+    net.agrees((manage, "/"), "/good", "key_not_allowed", "add `manage = true`");
+    net.agrees((manage, "/"), "/operator", "ok", "key default /operator");
+    net.agrees((register, "/anywhere"), "/operator", "ok", "");
+    net.agrees((register, "/lab"), "/expired", "expired", "newer certificate");
+    net.agrees((register, "/lab"), "/early", "not_yet_valid", "wait until then");
+    net.agrees((register, "/lab"), "/forged", "other_key", "another key has this name");
+    net.agrees((register, "/lab"), "/renewed", "other_certificate", "namely key default");
+    net.agrees((register, "/lab"), "/stranger", "key_unknown", "cert export");
+    net.agrees((register, "/lab"), "/issued", "key_unknown", "cert export");
+    let told = why(&net.home, &["--register", "/lab", "--as", "/issued", "--router", &net.tcp]);
+    assert!(told["so"].as_str().unwrap().contains("/operator/KEY/"), "{told:#}");
+
+    // Clocks: by the time that a signature says.
+    let now_ms = || unix_ns() / 1_000_000;
+    net.are_refused_alike("/good", now_ms() + 200_000, "outside_grace", "s ahead of this clock");
+    net.are_refused_alike("/good", now_ms() - 200_000, "outside_grace", "s behind this clock");
+    net.are_refused_alike("/good", now_ms() - 100_000, "before_start", "before this router started");
+    let ahead_ms = now_ms() + 100_000;
+    assert_eq!(net.send(register, "/lab", "/good", ahead_ms).code, 200);
+    net.are_refused_alike("/good", ahead_ms, "replayed", "not newer");
+    net.agrees((register, "/lab"), "/good", "replayed", "until it is past");
+    // Who asks changes nothing: of another key the same time is new as often as it asks.
+    let ask = || net.send(Management::RightsManage, "/", "/operator", ahead_ms);
+    assert_eq!((ask().body, ask().code), (ask().body, 200));
+    assert_eq!(net.send(manage, "/", "/operator", ahead_ms).code, 200);
+    assert_eq!(net.send(manage, "/", "/operator", ahead_ms).code, 403);
+}
+
+#[test]
+fn who_has_no_key_and_no_rule_is_told_so_and_keys_that_there_are_not_are_named() {
+    let mut net = Keyed::new();
+    net.start();
+    let router = ["--router", net.tcp.as_str()];
+    let what = [&["--register", "/lab"][..], &router].concat();
+    let answer = is_because(&net.home, &what, "not_allowed", "Unix socket");
+    assert!(step(&answer, "key").starts_with("none"), "{answer:#}");
+    assert!(net.home.fails(1, ["why", "--register", "/lab", "--as", "/none"]).contains("/none"));
+    assert!(net.home.fails(2, ["why", "/lab", "--as", "/none"]).contains("--as"));
 }

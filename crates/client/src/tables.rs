@@ -1,10 +1,11 @@
 //! Strategies, the content store, status and counters (NFD Strategy Choice, CS and Forwarder Status
 //! Management).
 
+use namely_transport::connection::CommandError;
 use namely_wire::mgmt::{
     Command, ControlParameters, Counter, CsDiskStatus, CsInfo, CsList, CsListQuery, CsPacket, Dataset,
-    Explained, FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, VipNeighbour, VipObject,
-    VipStatus, blocks, cs_flags, explain_name, strategy_name,
+    Explained, ExplainedRight, FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, VipNeighbour,
+    VipObject, VipStatus, blocks, cs_flags, explain_name, status_code, strategy_name,
 };
 use namely_wire::{DecodeError, Name};
 
@@ -174,6 +175,28 @@ impl Client {
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// Whether the router would let a command through that this connection's signer signs, and by
+    /// which rule, or why not (`rights/register`, `bind` and `manage`); `None` if the router cannot
+    /// tell. Nothing is changed by it. `asks` is one of the three, `name` what it is about.
+    ///
+    /// # Errors
+    /// As of [`Client::command`]; [`ClientError::Malformed`]: what answered is no answer.
+    pub fn ask_right(
+        &mut self,
+        asks: Command,
+        name: Option<&Name>,
+    ) -> Result<Option<ExplainedRight>, ClientError> {
+        let parameters = ControlParameters { name: name.cloned(), ..ControlParameters::default() };
+        let response = match self.connection.command(asks, &parameters) {
+            Err(CommandError::Refused(response)) if response.code == status_code::NOT_FOUND => {
+                return Ok(None);
+            }
+            response => response?,
+        };
+        let right: Option<Result<ExplainedRight, _>> = blocks(&response.body).next();
+        right.transpose().map_err(ClientError::Malformed)
     }
 
     /// What the router would do with an Interest for `name` now, table by table (`name/explain`);

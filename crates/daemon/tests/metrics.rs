@@ -92,22 +92,41 @@ fn a_disk_below_the_content_store_shows_its_tiers_and_times() {
 }
 
 #[test]
-fn round_trips_are_told_as_strategies_that_measure_them_saw_them() {
-    let (daemon, address) = start("[strategy]\n\"/a\" = \"asf\"\n");
-    let count = |text: &str| value(text, "namely_round_trip_seconds_count");
+fn round_trips_are_told_as_each_strategy_that_measures_them_saw_them() {
+    let (daemon, address) =
+        start("[strategy]\n\"/a\" = \"asf\"\n\"/b\" = \"weighted-load-balancer\"\n\"/c\" = \"asf\"\n");
+    let of = |text: &str, what: &str, strategy: &str| {
+        let strategy = format!("strategy=\"/localhost/nfd/strategy/{strategy}\"");
+        let series = match what.split_once('{') {
+            Some((what, more)) => format!("namely_round_trip_seconds_{what}{{{more},{strategy}}}"),
+            None => format!("namely_round_trip_seconds_{what}{{{strategy}}}"),
+        };
+        value(text, &series)
+    };
+    const ASF: &str = "asf/v=5";
+    const WEIGHTED: &str = "weighted-load-balancer/v=1";
+    let count = |text: &str| [ASF, WEIGHTED].map(|strategy| of(text, "count", strategy));
     let (mut producer, mut consumer) = (daemon.connect(), daemon.connect());
     producer.register("/a");
+    producer.register("/b");
+    producer.register("/c");
     producer.register("/best-route");
-    assert_eq!(count(&scrape(address)), Some(0.0));
-    for asked in ["/best-route/x", "/a/x"] {
+    // One for each strategy that measures, whatever was chosen and how often.
+    let series =
+        |text: &str| text.lines().filter(|of| of.starts_with("namely_round_trip_seconds_count{")).count();
+    assert_eq!((series(&scrape(address)), count(&scrape(address))), (4, [Some(0.0); 2]));
+    for asked in ["/best-route/x", "/a/x", "/b/x", "/c/x"] {
         consumer.ask(asked);
         assert_eq!(producer.serve_one_after(Duration::from_millis(60), b"late"), name(asked));
     }
-    let text =
-        until("the Data of /a has come", || Some(scrape(address)).filter(|text| count(text) == Some(1.0)));
-    assert_eq!(value(&text, "namely_round_trip_seconds_bucket{le=\"0.05\"}"), Some(0.0), "{text}");
-    assert_eq!(value(&text, "namely_round_trip_seconds_bucket{le=\"+Inf\"}"), Some(1.0), "{text}");
-    assert!(value(&text, "namely_round_trip_seconds_sum").unwrap() >= 0.06, "{text}");
+    let all = [Some(2.0), Some(1.0)];
+    let text = until("the Data has come", || Some(scrape(address)).filter(|text| count(text) == all));
+    for (strategy, n) in [(ASF, 2.0), (WEIGHTED, 1.0)] {
+        assert_eq!(of(&text, "bucket{le=\"0.05\"", strategy), Some(0.0), "{text}");
+        assert_eq!(of(&text, "bucket{le=\"+Inf\"", strategy), Some(n), "{text}");
+        assert!(of(&text, "sum", strategy).unwrap() >= 0.06 * n, "{text}");
+    }
+    assert_eq!(series(&text), 4);
 }
 
 #[test]

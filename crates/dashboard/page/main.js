@@ -33,7 +33,9 @@ function show() {
   const wanted = location.hash.slice(1);
   const key = views[wanted] ? wanted : "overview";
   if (key === shown) return;
+  views[shown]?.shown?.(false);
   shown = key;
+  views[key].shown?.(true);
   for (const { key: its, link } of links) {
     if (its === key) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");

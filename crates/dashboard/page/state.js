@@ -83,7 +83,7 @@ export async function begin() {
   }
 }
 
-/** Reads the stream to its end; whether there was one. EventSource could not send the token. */
+/** Reads the stream to its end; whether there was one. */
 async function listen() {
   const stop = new AbortController();
   const response = await fetch("/api/events", { headers: headers(), signal: stop.signal });
@@ -91,6 +91,24 @@ async function listen() {
     state.link = response.status === 401 ? "token" : "gone";
     return false;
   }
+  await readEvents(response, stop, take);
+  return true;
+}
+
+/** Which names a router is asked for, told to `say` until the controller `stop` ends it; how it was answered. */
+export async function listenNames(index, stop, say) {
+  const response = await fetch(`/api/names?router=${index}`, { headers: headers(), signal: stop.signal });
+  if (response.ok) {
+    await readEvents(response, stop, (text) => {
+      const [name, data] = parse(text);
+      if (name === "names") say(data);
+    });
+  }
+  return response.status;
+}
+
+/** Each event of a stream, to its end. EventSource could not send the token. */
+async function readEvents(response, stop, each) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   // The dashboard says something at least every five seconds.
   let watchdog = setTimeout(() => stop.abort(), 15000);
@@ -102,16 +120,18 @@ async function listen() {
     rest += value;
     const events = rest.split("\n\n");
     rest = events.pop();
-    events.forEach(take);
+    events.forEach(each);
   }
   clearTimeout(watchdog);
-  return true;
+}
+
+function parse(text) {
+  const [first, second] = text.split("\n");
+  return [first.slice("event: ".length), JSON.parse(second.slice("data: ".length))];
 }
 
 function take(text) {
-  const [first, second] = text.split("\n");
-  const name = first.slice("event: ".length);
-  const data = JSON.parse(second.slice("data: ".length));
+  const [name, data] = parse(text);
   state.link = "live";
   if (name === "state") {
     data.routers.forEach((whole, index) => {

@@ -4,7 +4,7 @@ import { Chart } from "./chart.js";
 import { Table, h, say } from "./dom.js";
 import { duration, kindOf, octets, parts, percent, plural, short, unit, whole } from "./format.js";
 import { Map_ } from "./map.js";
-import { post, router, state } from "./state.js";
+import { listenNames, post, router, state, tell } from "./state.js";
 
 const name = (label, get) => ({ label, className: "name", key: get, text: get });
 const number = (label, get, show = short) => ({ label, number: true, key: (item) => get(item) ?? -1, text: (item) => show(get(item)) });
@@ -353,6 +353,62 @@ class Vip {
   }
 }
 
+/** Which names are asked for just now. The router is looked at for it while this is seen alone. */
+class Names {
+  title = "Names";
+
+  constructor() {
+    this.filter = filterBox("Filter names", () => this.update());
+    this.about = h("p", { class: "muted" });
+    this.table = new Table({
+      label: "Names", keyOf: (item) => item.prefix, sort: 1, empty: "No Interest came in this moment.",
+      columns: [name("Interests below", (item) => item.prefix), number("Part of all", (item) => item.part, percent)],
+    });
+    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Asked for just now"), this.filter), this.about, this.table.element);
+    document.addEventListener("visibilitychange", () => this.watch());
+  }
+
+  shown(isShown) {
+    this.isShown = isShown;
+    this.watch();
+  }
+
+  /** Listens while it is seen, to the router that is chosen. */
+  watch() {
+    const wanted = this.isShown && document.visibilityState === "visible" && !state.isPaused && state.token ? state.chosen : null;
+    if (wanted === this.wanted) return;
+    this.wanted = wanted;
+    this.stop?.abort();
+    this.told = null;
+    if (wanted !== null) this.listen(wanted, (this.stop = new AbortController()));
+  }
+
+  async listen(index, stop) {
+    const say = (told) => {
+      this.told = told;
+      tell();
+    };
+    for (let wait = 250; !stop.signal.aborted; wait = Math.min(wait * 2, 4000)) {
+      const status = await listenNames(index, stop, say).catch(() => 0);
+      if (stop.signal.aborted) return;
+      this.refused = status === 401;
+      tell();
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+
+  update() {
+    this.watch();
+    const trouble = this.told?.trouble;
+    const text = !state.token || this.refused ? "Shown to who has the token alone: open the address that the command printed."
+      : trouble ? `${trouble.what}. ${trouble.hint ?? "To be told what others ask for one has to be allowed to manage the router."}`
+      : "The first two components of the names of Interests, by a look at 50 ms of each second.";
+    say(this.about, text);
+    const wanted = this.filter.value.trim();
+    this.table.update((this.told?.names ?? []).filter((item) => item.prefix.includes(wanted)));
+  }
+}
+
 class System {
   title = "Router";
 
@@ -378,5 +434,5 @@ class System {
   }
 }
 
-export const makeViews = (go) => ({ overview: new Overview(go), faces: new Faces(), routes: new Routes(), store: new Store(), drops: new Drops(), vip: new Vip(), router: new System() });
+export const makeViews = (go) => ({ overview: new Overview(go), faces: new Faces(), routes: new Routes(), store: new Store(), names: new Names(), drops: new Drops(), vip: new Vip(), router: new System() });
 

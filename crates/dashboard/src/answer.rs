@@ -88,6 +88,11 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
             Ok(()) => events(site),
             Err(refusal) => refused(site, refusal),
         },
+        // What is asked for is for who may change the router alone.
+        (true, "/api/names") => match site.guard.check_token(request.headers()) {
+            Ok(()) => names(site, request.uri().query()),
+            Err(refusal) => refused(site, refusal),
+        },
         (true, "/api/words") => said(StatusCode::OK, "application/json", site.words.clone()),
         (true, "/api/token") => match site.guard.check_token(request.headers()) {
             Ok(()) => tell(StatusCode::OK, &json!({"token": true})),
@@ -224,7 +229,22 @@ fn troubled(trouble: &Trouble) -> Response<Body> {
 }
 
 fn events(site: &Site) -> Response<Body> {
-    let Some(stream) = site.feed.watch() else { return busy(site, "pages") };
+    match site.feed.watch() {
+        Some(stream) => streamed(stream),
+        None => busy(site, "pages"),
+    }
+}
+
+/// The names that the router `router=N` is asked for, as long as the stream is read.
+fn names(site: &Site, query: Option<&str>) -> Response<Body> {
+    let router = query.and_then(|query| query.strip_prefix("router=")?.parse().ok());
+    match router.filter(|router| *router < site.reach.len()) {
+        Some(router) => site.feed.watch_names(router).map_or_else(|| busy(site, "pages"), streamed),
+        None => fault(site, StatusCode::BAD_REQUEST, "there is no such router"),
+    }
+}
+
+fn streamed(stream: Stream) -> Response<Body> {
     // One event waits here, so that a page which takes none is noticed by those that it misses.
     let (pieces, queue) = mpsc::channel(1);
     tokio::spawn(pump(stream, pieces));

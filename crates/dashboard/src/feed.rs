@@ -16,6 +16,9 @@ use crate::Counters;
 /// Pages that are told of changes at once.
 pub const STREAMS_MAX: usize = 16;
 
+/// What is told of names to a page that does not take it; the oldest goes.
+const NAMES_WAITING_MAX: usize = 2;
+
 /// Changes that wait for a page; one that is further behind gets the whole state anew.
 pub const CHANGES_WAITING_MAX: usize = 16;
 
@@ -33,6 +36,8 @@ pub(crate) struct Feed {
     /// Told when somebody begins to watch, when a router was changed, and at the end.
     bell: Condvar,
     changes: broadcast::Sender<Arc<str>>,
+    /// Of each router: which names are asked for. Who listens is who wants to know.
+    names: Vec<broadcast::Sender<Arc<str>>>,
     counters: Arc<Counters>,
 }
 
@@ -52,15 +57,18 @@ pub(crate) struct Stream {
     changes: broadcast::Receiver<Arc<str>>,
     /// The whole state, where that comes next.
     whole: Option<Arc<str>>,
+    /// Of what is asked for: each event is whole.
+    is_of_names: bool,
 }
 
 impl Feed {
     pub(crate) fn new(routers: usize, counters: Arc<Counters>) -> Arc<Self> {
-        let routers = vec![Look::default(); routers];
+        let (names, routers) = (routers, vec![Look::default(); routers]);
         Arc::new(Feed {
             inner: Mutex::new(Inner { routers, streams: 0, rings: 0, is_stopped: false }),
             bell: Condvar::new(),
             changes: broadcast::Sender::new(CHANGES_WAITING_MAX),
+            names: (0..names).map(|_| broadcast::Sender::new(NAMES_WAITING_MAX)).collect(),
             counters,
         })
     }
@@ -71,6 +79,21 @@ impl Feed {
 
     /// A stream of changes; `None` if there are as many as may be.
     pub(crate) fn watch(self: &Arc<Self>) -> Option<Stream> {
+        let inner = self.enter()?;
+        let (changes, whole) = (self.changes.subscribe(), Some(inner.whole()));
+        Some(Stream { feed: self.clone(), changes, whole, is_of_names: false })
+    }
+
+    /// A stream of the names that a router is asked for, which it is looked at for while there is
+    /// one; `None` if there are as many streams as may be, or no such router.
+    pub(crate) fn watch_names(self: &Arc<Self>, router: usize) -> Option<Stream> {
+        let names = self.names.get(router)?;
+        let _inner = self.enter()?;
+        Some(Stream { feed: self.clone(), changes: names.subscribe(), whole: None, is_of_names: true })
+    }
+
+    /// A place for one more stream.
+    fn enter(&self) -> Option<MutexGuard<'_, Inner>> {
         let mut inner = self.inner();
         if inner.streams >= STREAMS_MAX {
             return None;
@@ -78,7 +101,18 @@ impl Feed {
         inner.streams += 1;
         inner.rings += 1;
         self.bell.notify_all();
-        Some(Stream { feed: self.clone(), changes: self.changes.subscribe(), whole: Some(inner.whole()) })
+        Some(inner)
+    }
+
+    /// Whether somebody wants to know which names a router is asked for.
+    pub(crate) fn wants_names(&self, router: usize) -> bool {
+        self.names.get(router).is_some_and(|names| names.receiver_count() > 0)
+    }
+
+    /// Which names a router is asked for, or why that is not known.
+    pub(crate) fn found_names(&self, router: usize, names: &Value) {
+        // Nobody may be there to hear it any more.
+        let _ = self.names.get(router).map(|to| to.send(event("names", names)));
     }
 
     /// Has routers looked at again before it is time.
@@ -191,7 +225,11 @@ impl Stream {
         if let Some(whole) = self.whole.take() {
             return Some(whole);
         }
-        match self.changes.recv().await {
+        let mut change = self.changes.recv().await;
+        while self.is_of_names && matches!(change, Err(broadcast::error::RecvError::Lagged(_))) {
+            change = self.changes.recv().await;
+        }
+        match change {
             Ok(change) => Some(change),
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 Counters::count(&self.feed.counters.lagged);
@@ -279,6 +317,25 @@ mod tests {
         let mut all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.watch().unwrap()).collect();
         assert!(feed.watch().is_none());
         all.pop();
+        assert!(feed.watch().is_some());
+    }
+
+    #[test]
+    fn names_are_wanted_while_somebody_listens_for_them_and_who_is_late_hears_the_newest() {
+        let feed = feed();
+        let page = feed.watch().unwrap();
+        assert!(!feed.wants_names(0) && feed.watch_names(1).is_none());
+        let mut names = feed.watch_names(0).unwrap();
+        assert!(feed.wants_names(0) && !feed.wants_names(1));
+        let told = NAMES_WAITING_MAX as u64 + 1;
+        (1..=told).for_each(|n| feed.found_names(0, &json!({ "n": n })));
+        assert_eq!(next(&mut names), ("names".into(), json!({"n": told + 1 - NAMES_WAITING_MAX as u64})));
+        drop(names);
+        assert!(!feed.wants_names(0));
+        // Each has a place among the streams.
+        let all: Vec<_> = (1..STREAMS_MAX).map(|_| feed.watch_names(0).unwrap()).collect();
+        assert!(feed.watch_names(0).is_none() && feed.watch().is_none());
+        drop((all, page));
         assert!(feed.watch().is_some());
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use namely_client::Client;
 use namely_client::rates::{Event, FaceRates, Heading, Rates, Sample};
+use namely_client::{Client, HotPrefix};
 use namely_wire::Name;
 use namely_wire::mgmt::{
     CsDiskStatus, CsInfo, FaceStatus, NeighborStatus, RibEntry, Route, StrategyChoice, VipNeighbour,
@@ -49,12 +49,16 @@ pub(crate) fn look_on(feed: &Feed, index: usize, reach: &Reach, interval: Durati
             Ok((look, is_first)) => {
                 wait = if is_first { SOON.min(interval) } else { interval };
                 feed.found(index, look);
+                if feed.wants_names(index) {
+                    feed.found_names(index, &eye.names());
+                }
             }
             Err(trouble) => {
                 wait = interval;
                 eye = Eye::new(reach);
                 let address = reach.router.as_deref().unwrap_or("the usual places");
                 let trouble = json!({"what": trouble.what, "hint": trouble.hint, "address": text(address)});
+                feed.found_names(index, &json!({ "trouble": trouble }));
                 feed.found_section(index, "trouble", trouble);
             }
         }
@@ -96,6 +100,18 @@ impl<'a> Eye<'a> {
         look.sections.insert("counters", counters(&rates.events));
         self.before = Some(now);
         Ok((look, before.is_none()))
+    }
+
+    /// Which names the router is asked for just now. Who may not manage it is told that alone.
+    fn names(&mut self) -> Value {
+        let Some(client) = &mut self.client else { return json!({"names": []}) };
+        match client.hot_prefixes() {
+            Ok(hot) => json!({"names": hot.iter().map(hot_prefix).collect::<Vec<_>>()}),
+            Err(error) => {
+                let trouble = Trouble::from(error);
+                json!({"trouble": {"what": text(&trouble.what), "hint": trouble.hint}})
+            }
+        }
     }
 }
 
@@ -213,6 +229,10 @@ fn seldom(client: &mut Client, routes: Option<u64>) -> Result<Vec<(&'static str,
         ("neighbours", neighbours.iter().take(ROUTES_MAX).map(neighbour).collect()),
         ("vip", vip),
     ])
+}
+
+fn hot_prefix(hot: &HotPrefix) -> Value {
+    json!({"prefix": name(&hot.prefix), "part": (hot.part * 1000.0).round() / 1000.0})
 }
 
 fn routes(rib: &[RibEntry]) -> Value {

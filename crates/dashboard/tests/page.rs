@@ -4,7 +4,7 @@ mod common;
 
 use std::io::Write;
 use std::net::TcpListener;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use namely_dashboard::{
     REQUEST_OCTETS_MAX, STREAMS_MAX, StartError,
 };
 use namely_socket::PublishOptions;
+use namely_wire::InterestBuilder;
 use serde_json::json;
 
 use self::common::{Events, World, answer, eventually};
@@ -131,6 +132,61 @@ fn a_page_hears_at_once_what_the_router_is_and_then_what_changes() {
     events.until("a change without routes", |name, data| {
         name == "change" && data["sections"]["routes"].is_null()
     });
+}
+
+#[test]
+fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_and_cost_nothing_else() {
+    let world = World::new();
+    let ask = |query: &str, token: &str| {
+        let token =
+            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        let request = format!("GET /api/names{query} HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
+        Events::of(world.connect(), &request)
+    };
+    let token = world.page.token();
+    assert_eq!(ask("?router=0", "").status, 401, "others' names are nobody's business");
+    for query in ["", "?router=", "?router=1", "?router=-1", "?names=0"] {
+        assert_eq!(ask(query, token).status, 400, "{query}");
+    }
+    // A trace is a command, and the page gives no other by itself.
+    let commands = || {
+        let counters = world.client().counters().unwrap();
+        counters.iter().find(|counter| counter.label == "management.commands_done").map_or(0, |c| c.value)
+    };
+    let looks = || world.page.counters().looks.load(Ordering::Relaxed);
+    let after_looks = |n: u64| {
+        let from = looks();
+        assert!(eventually(|| looks() >= from + n));
+    };
+    let _page = world.watch();
+    after_looks(3);
+    assert_eq!(commands(), 0, "nobody looks at names");
+    let mut names = ask("?router=0", token);
+    assert_eq!(names.status, 200);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = world.client();
+            for n in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                let name = format!("/lab/%3Cb%3E/{n}").parse().unwrap();
+                client.connection().express(&InterestBuilder::new(name)).unwrap();
+            }
+        });
+        let told = names.until("what is asked for", |name, data| {
+            name == "names" && data["names"][0]["prefix"] == "/lab/%3Cb%3E"
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(told["names"][0]["part"], 1.0);
+    });
+    assert!(commands() > 0);
+    drop(names);
+    // The end of a stream is noticed when it is written to.
+    let is_over = || {
+        let before = commands();
+        after_looks(2);
+        commands() == before
+    };
+    assert!(eventually(is_over));
 }
 
 #[test]

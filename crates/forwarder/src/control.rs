@@ -559,9 +559,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// How long upstreams took to answer, as strategies that measure it saw it.
-    pub fn round_trips(&self) -> RoundTripCounts {
-        self.memory.round_trips()
+    /// How long upstreams took to answer, as each strategy saw it that measures it, by its name.
+    pub fn round_trips(&self) -> impl Iterator<Item = (Name, RoundTripCounts)> {
+        self.memory.round_trips().map(|(kind, counts)| (kind.name(), counts))
     }
 
     /// All counters.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use namely_security::validity::UtcTime;
 use namely_security::{
-    CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy,
+    CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy, TrustReason,
 };
 use namely_wire::mgmt::{Command, ControlResponse};
-use namely_wire::{InterestView, Name, NameRef};
+use namely_wire::{InterestView, Name, NameRef, key_name_of_locator};
 
 use crate::announcement::{ANNOUNCEMENT_NOT_BELIEVED, Announced, Announcers, NotTaken};
 use crate::management::Now;
@@ -17,6 +18,12 @@ const USER_NOT_ALLOWED: &str = "user_not_allowed";
 
 /// Refusal of a key whose rights do not reach.
 const KEY_NOT_ALLOWED: &str = "key_not_allowed";
+
+/// Longest text about a right in a response, so that it fits into one packet.
+pub(crate) const RIGHT_WHY_OCTETS_MAX: usize = 2_000;
+
+/// What stands for the rest.
+const MORE: &str = " ...";
 
 #[derive(Debug)]
 pub(crate) struct Authenticator {
@@ -120,8 +127,9 @@ impl Authenticator {
         if self.policy.user_allows(requester, act) {
             return Ok(());
         }
-        let by_key = self.allow_by_key(act, interest, now);
-        by_key.map_err(|(label, text)| match requester {
+        let verified = self.verifier.verify(interest, time(now));
+        let by_key = self.key_ground(act, verified).map(drop);
+        by_key.map_err(|Refusal { label, text, .. }| match requester {
             // Applications sign with any key they have; to a user, rules for users are the answer.
             Requester::User(uid) => {
                 self.count(USER_NOT_ALLOWED);
@@ -159,19 +167,50 @@ impl Authenticator {
         })
     }
 
-    fn allow_by_key(
+    /// On what ground [`allow`](Self::allow) would let a command through that is signed as
+    /// `interest` is, or why it would not. The signature is looked at and nothing is changed by it.
+    pub(crate) fn look(
         &mut self,
         act: Act<'_>,
         interest: &InterestView<'_>,
+        requester: &Requester,
         now: Now,
-    ) -> Result<(), (&'static str, String)> {
-        let verified = self.verifier.verify(interest, time(now));
-        let reason = verified.map_err(|refusal| (label(&refusal), text(&refusal)))?;
-        let key = reason.key_name().map(|name| name.as_name()).unwrap_or_default();
-        if self.policy.key_allows(key, act) {
-            return Ok(());
+    ) -> Result<String, Refusal> {
+        if let Some(ground) = self.policy.user_ground(requester, act) {
+            return Ok(ground.to_string());
         }
-        Err((KEY_NOT_ALLOWED, format!("{key} may not {}", describe(act))))
+        let verified = self.verifier.look(interest, time(now));
+        self.key_ground(act, verified)
+    }
+
+    /// On what ground the key may do `act` that has signed, if the signature is believed.
+    fn key_ground(
+        &self,
+        act: Act<'_>,
+        verified: Result<TrustReason, CommandRefusal>,
+    ) -> Result<String, Refusal> {
+        let reason = verified.map_err(|refusal| self.refusal(&refusal))?;
+        let key = reason.key_name().map(|name| name.as_name()).unwrap_or_default();
+        if let Some(ground) = self.policy.key_ground(key, act) {
+            return Ok(ground.to_string());
+        }
+        let rules: Vec<_> = self.policy.key_rules(key).map(ToString::to_string).collect();
+        let text = format!("{key} may not {}: its rules allow {}", describe(act), rules.join("; "));
+        Err(Refusal { label: KEY_NOT_ALLOWED, cause: KEY_NOT_ALLOWED, text: shortened(text) })
+    }
+
+    fn refusal(&self, refusal: &CommandRefusal) -> Refusal {
+        let (label, cause, text) = (label(refusal), cause(refusal), text(refusal));
+        if let CommandRefusal::NeedCertificate(name) = refusal
+            && let Ok(key) = key_name_of_locator(name.as_name())
+            && self.policy.key_rules(key).next().is_some()
+        {
+            // Which it names is left out: nobody has shown yet whose key this is.
+            let text =
+                format!("the router's configuration names the key {key}, by another certificate than {name}");
+            return Refusal { label, cause: "other_certificate", text };
+        }
+        Refusal { label, cause, text }
     }
 
     fn count(&mut self, label: &'static str) {
@@ -205,6 +244,39 @@ fn describe(act: Act<'_>) -> String {
     }
 }
 
+/// Why a signature gives no right to something.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// The counter.
+    label: &'static str,
+    /// The kind of fault, where the counter is one for many.
+    pub(crate) cause: &'static str,
+    /// What a person is told.
+    pub(crate) text: String,
+}
+
+/// `text`, cut to [`RIGHT_WHY_OCTETS_MAX`].
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() > RIGHT_WHY_OCTETS_MAX {
+        let end = text.floor_char_boundary(RIGHT_WHY_OCTETS_MAX - MORE.len());
+        text.truncate(end);
+        text.push_str(MORE);
+    }
+    text
+}
+
+fn cause(refusal: &CommandRefusal) -> &'static str {
+    let CommandRefusal::NotTrusted(rejection) = refusal else { return label(refusal) };
+    match rejection.why {
+        RejectionReason::Expired { .. } => "expired",
+        RejectionReason::NotYetValid { .. } => "not_yet_valid",
+        RejectionReason::BadSignature | RejectionReason::KeyTypeMismatch => "bad_signature",
+        // No rule for keys at all.
+        RejectionReason::NoAnchor => "need_certificate",
+        _ => label(refusal),
+    }
+}
+
 fn label(refusal: &CommandRefusal) -> &'static str {
     match refusal {
         CommandRefusal::NotTrusted(rejection) if rejection.why == RejectionReason::NotSigned => "not_signed",
@@ -221,6 +293,20 @@ fn text(refusal: &CommandRefusal) -> String {
                 .into()
         }
         CommandRefusal::NotTrusted(rejection) => {
+            // By the name of its certificate, which is no secret, its owner can renew it.
+            let named = |what: String| {
+                let certificate = rejection.failed();
+                format!("the certificate {certificate}, which the router's configuration names, {what}")
+            };
+            match rejection.why {
+                RejectionReason::Expired { not_after_s } => {
+                    return named(format!("ended on {}", UtcTime(not_after_s)));
+                }
+                RejectionReason::NotYetValid { not_before_s } => {
+                    return named(format!("is not valid before {}", UtcTime(not_before_s)));
+                }
+                _ => {}
+            }
             let signer = rejection.key.as_ref().map_or_else(|| "no key".into(), ToString::to_string);
             format!("the command's signature, by {signer}, is not one that the router's configuration trusts")
         }
@@ -280,12 +366,33 @@ mod tests {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let at = |n| command(&signer, NOW.unix_ms + n);
+        // What was only asked is new when it comes.
+        let who = &Requester::Unknown;
+        let wire = at(1);
+        let interest = InterestView::parse(&wire).unwrap();
+        let mut look = |uri: &str| {
+            let of = name(uri);
+            authenticator.look(Act::RegisterOwn(of.as_name()), &interest, who, NOW)
+        };
+        assert_eq!(
+            look("/alice/x").unwrap(),
+            "[[authorization.key]] of /alice/KEY/1, register = [\"/alice\"]"
+        );
+        assert_eq!(look("/bob").unwrap_err().cause, "key_not_allowed");
         try_to(&mut authenticator, &at(1), "/alice/x", Requester::Unknown).unwrap();
         let text = try_to(&mut authenticator, &at(2), "/bob", Requester::Unknown).unwrap_err();
         assert!(text.contains("/alice/KEY/1 may not register /bob"), "{text}");
         let text = try_to(&mut authenticator, &at(2), "/alice/x", Requester::Unknown).unwrap_err();
         assert!(text.contains("not newer"), "a replay: {text}");
         assert_eq!(authenticator.refusals(), &BTreeMap::from([("key_not_allowed", 1), ("replayed", 1)]));
+    }
+
+    #[test]
+    fn a_reason_is_told_up_to_its_limit_and_cut_beyond_it() {
+        let whole = "ä".repeat(RIGHT_WHY_OCTETS_MAX / 2);
+        assert_eq!(shortened(whole.clone()), whole);
+        let cut = shortened(whole + "x");
+        assert!(cut.len() <= RIGHT_WHY_OCTETS_MAX && cut.ends_with("ä ..."), "{}", cut.len());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use namely_wire::mgmt::{
 use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement::{self, Announced};
-use crate::authenticate::Authenticator;
+use crate::authenticate::{Authenticator, shortened};
 use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables, Vip};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
@@ -23,6 +23,9 @@ use crate::reply;
 
 /// Faces that are being made for `faces/create` at once. A command beyond them is refused with 504.
 pub const NEW_FACES_MAX: usize = 16;
+
+/// What others hear of commands that are for this machine.
+const NOT_UNDER_LOCALHOP: &str = "only rib commands are taken under /localhop, and only where enabled";
 
 /// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the
 /// forwarder delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy has it), and
@@ -328,7 +331,12 @@ impl Management {
                 &announced
             }
         };
-        self.allow(request, parameters, interest, incoming, (control.tables, now))?;
+        let at = (control.tables, now);
+        if let Some(command) = request.command.asks_about() {
+            let asked = (request.scope, command, parameters.name.as_ref());
+            return self.asked_right(asked, interest, incoming, at).map(Step::Done);
+        }
+        self.allow(request, parameters, interest, incoming, at)?;
         if let CommandParameters::Announcement(data) = &request.parameters {
             self.authenticator.believe(data, now)?;
         }
@@ -353,6 +361,10 @@ impl Management {
             Command::TraceStart => done(modules::trace::start(parameters, own, control)),
             Command::TraceRead => done(modules::trace::read(parameters, control)),
             Command::TraceStop => done(modules::trace::stop(parameters, control)),
+            // Above: they ask, and need no right.
+            Command::RightsRegister | Command::RightsBind | Command::RightsManage => {
+                Err(bad("this command only asks"))
+            }
         }
     }
 
@@ -368,11 +380,44 @@ impl Management {
         let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
         let who = &incoming.requester;
         if request.scope == Scope::Localhop && !self.authenticator.answers_localhop(request.command, who) {
-            return Err(refuse("only rib commands are taken under /localhop, and only where enabled".into()));
+            return Err(refuse(NOT_UNDER_LOCALHOP.into()));
         }
         let act = Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name));
         self.authenticator.allow(act, interest, who, now).map_err(refuse)?;
         not_reserved(request.command, parameters).map_err(refuse)
+    }
+
+    /// Whether [`allow`](Self::allow) would let a command for the own face through that is signed
+    /// as `interest` is.
+    fn asked_right(
+        &mut self,
+        (scope, command, name): (Scope, Command, Option<&Name>),
+        interest: &InterestView<'_>,
+        incoming: &Incoming<'_>,
+        (tables, now): (&dyn Tables, Now),
+    ) -> Result<ControlResponse, ControlResponse> {
+        let parameters = ControlParameters { name: name.cloned(), ..ControlParameters::default() };
+        if command != Command::FacesUpdate {
+            modules::required_name(&parameters)?;
+        }
+        let who = &incoming.requester;
+        let ground = if scope == Scope::Localhop && !self.authenticator.answers_localhop(command, who) {
+            Err(("localhop", NOT_UNDER_LOCALHOP.into()))
+        } else {
+            let act = Act::of(command, &parameters, incoming.face_id, |name| tables.bpt_routed(name));
+            let ground = self.authenticator.look(act, interest, who, now);
+            let ground = ground.map_err(|refusal| (refusal.cause, refusal.text));
+            ground.and_then(|it| {
+                not_reserved(command, &parameters).map(|()| it).map_err(|why| ("reserved", why))
+            })
+        };
+        let (is_allowed, cause, why) = match ground {
+            Ok(why) => (true, "", why),
+            Err((cause, why)) => (false, cause, why),
+        };
+        let (command, cause, why) = (command.to_string(), cause.to_owned(), shortened(why));
+        let body = ExplainedRight { command, is_allowed, why, cause }.to_vec();
+        Ok(ControlResponse { body, ..ControlResponse::new(status_code::OK, "OK") })
     }
 
     fn wait_for(&mut self, name: NameRef<'_>, spec: FaceSpec) -> Option<NewFace> {
@@ -541,7 +586,7 @@ impl Management {
         let allowed = self.authenticator.ground(act, &incoming.requester);
         let allowed = allowed.and_then(|ground| not_reserved(command, parameters).map(|()| ground));
         let (is_allowed, why) = allowed.map_or_else(|why| (false, why), |ground| (true, ground));
-        ExplainedRight { command: command.to_string(), is_allowed, why }
+        ExplainedRight { command: command.to_string(), is_allowed, why, ..ExplainedRight::default() }
     }
 
     /// What management has counted itself, under the names of `docs/counters.md`; those that are

@@ -69,7 +69,7 @@ pub struct Policy {
     pub explain_to_network: bool,
 }
 
-/// On what ground somebody may do something without a signature.
+/// On what ground somebody may do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground<'a> {
     /// It is root, or whoever runs the router.
@@ -78,6 +78,8 @@ pub(crate) enum Ground<'a> {
     Free,
     /// The rule for this user, or for everyone.
     Rule(Option<u32>, &'a Rights),
+    /// The rule for this key, which has signed.
+    Key(NameRef<'a>, &'a Rights),
 }
 
 /// What a command does, as far as rights are concerned.
@@ -139,23 +141,28 @@ impl Rights {
 
 impl fmt::Display for Ground<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (who, rights) = match self {
-            Ground::Superuser => return f.write_str("root and the router's own user may do everything"),
-            Ground::Free => return f.write_str("authorization.bind_below_local: below a route to `local`"),
-            Ground::Rule(who, rights) => (who, rights),
-        };
-        f.write_str("[[authorization.user]] user = ")?;
-        match who {
-            Some(uid) => write!(f, "{uid}")?,
-            None => f.write_str("\"*\"")?,
+        match self {
+            Ground::Superuser => f.write_str("root and the router's own user may do everything"),
+            Ground::Free => f.write_str("authorization.bind_below_local: below a route to `local`"),
+            Ground::Rule(Some(uid), rights) => write!(f, "[[authorization.user]] user = {uid}, {rights}"),
+            Ground::Rule(None, rights) => write!(f, "[[authorization.user]] user = \"*\", {rights}"),
+            Ground::Key(key, rights) => write!(f, "[[authorization.key]] of {key}, {rights}"),
         }
-        for (key, names) in [("register", &rights.register), ("bind", &rights.bind)] {
+    }
+}
+
+impl fmt::Display for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Vec::new();
+        for (key, names) in [("register", &self.register), ("bind", &self.bind)] {
             if !names.is_empty() {
                 let names: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
-                write!(f, ", {key} = [{}]", names.join(", "))?;
+                lines.push(format!("{key} = [{}]", names.join(", ")));
             }
         }
-        if rights.manage { f.write_str(", manage = true") } else { Ok(()) }
+        lines.extend(self.manage.then(|| "manage = true".to_owned()));
+        f.write_str(if lines.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&lines.join(", "))
     }
 }
 
@@ -208,9 +215,14 @@ impl Policy {
         fit.find(|(_, rights)| rights.allow(act)).map(|(who, rights)| Ground::Rule(*who, rights))
     }
 
-    /// Returns true if the holder of the key of this name may do `act`.
-    pub(crate) fn key_allows(&self, key: NameRef<'_>, act: Act<'_>) -> bool {
-        self.keys.iter().any(|(certificate, rights)| certificate.key_name() == key && rights.allow(act))
+    /// On what ground the holder of the key of this name may do `act`.
+    pub(crate) fn key_ground<'a>(&'a self, key: NameRef<'a>, act: Act<'_>) -> Option<Ground<'a>> {
+        self.key_rules(key).find(|rights| rights.allow(act)).map(|rights| Ground::Key(key, rights))
+    }
+
+    /// All rules for the key of this name.
+    pub(crate) fn key_rules<'a>(&'a self, key: NameRef<'a>) -> impl Iterator<Item = &'a Rights> {
+        self.keys.iter().filter(move |(own, _)| own.key_name() == key).map(|(_, rights)| rights)
     }
 }
 

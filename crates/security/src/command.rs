@@ -91,6 +91,36 @@ impl CommandVerifier {
         interest: &InterestView<'_>,
         now: CommandTime,
     ) -> Result<TrustReason, CommandRefusal> {
+        let (reason, info, time_ms) = self.believe(interest, now)?;
+        if let Some(key) = reason.key_name() {
+            self.history.take(key, &info, time_ms, now)?;
+        }
+        Ok(reason)
+    }
+
+    /// What [`verify`](Self::verify) would say of `interest`, which is not taken: the next command
+    /// of its key finds all as before.
+    ///
+    /// # Errors
+    /// As of [`verify`](Self::verify).
+    pub fn look(
+        &mut self,
+        interest: &InterestView<'_>,
+        now: CommandTime,
+    ) -> Result<TrustReason, CommandRefusal> {
+        let (reason, info, time_ms) = self.believe(interest, now)?;
+        if let Some(key) = reason.key_name() {
+            self.history.look(key, &info, time_ms, now)?;
+        }
+        Ok(reason)
+    }
+
+    /// Whether the signature is believed, whatever its key has sent before.
+    fn believe<'a>(
+        &mut self,
+        interest: &InterestView<'a>,
+        now: CommandTime,
+    ) -> Result<(TrustReason, SignatureInfoView<'a>, u64), CommandRefusal> {
         let reject = |why| CommandRefusal::NotTrusted(Box::new(Rejection::of(interest.name, why)));
         let info = interest.signature_info().map_err(|e| reject(RejectionReason::Malformed(e)))?;
         let (Some(info), Some(value)) = (info, interest.signature_value) else {
@@ -106,10 +136,7 @@ impl CommandVerifier {
                 NotYet::Need(certificate) => CommandRefusal::NeedCertificate(certificate),
                 NotYet::Rejected(rejection) => CommandRefusal::NotTrusted(rejection),
             })?;
-        if let Some(key) = reason.key_name() {
-            self.history.take(key, &info, time_ms, now)?;
-        }
-        Ok(reason)
+        Ok((reason, info, time_ms))
     }
 
     fn check_time(&self, info: &SignatureInfoView<'_>, now: CommandTime) -> Result<u64, CommandRefusal> {

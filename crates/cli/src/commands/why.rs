@@ -14,17 +14,17 @@ use serde_json::json;
 use super::Context;
 use crate::args;
 use crate::failure::Failure;
-use crate::router::connect;
+use crate::router::{connect, connect_as};
 use face::FaceFacts;
 use hops::Way;
 use name::NameFacts;
-use rights::{Asked, RightFacts};
+use rights::{Asked, RightFacts, Signing};
 
 /// Say what the router would do with a name now, and why.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("about").args(["name", "face", "register", "bind", "manage"]).required(true)),
-    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json\n  namely why /lab/run7.root --trace\n  namely why --register /lab"
+    after_help = "Examples:\n  namely why /lab/run7.root\n  namely why --face udp4://192.0.2.7:6363\n  namely why /lab/run7.root --json\n  namely why /lab/run7.root --trace\n  namely why --register /lab\n  namely why --register /lab --as /lab/alice"
 )]
 pub struct Why {
     /// The name.
@@ -42,6 +42,9 @@ pub struct Why {
     /// Say the same of commands that manage the router, such as `namely route add`.
     #[arg(long)]
     manage: bool,
+    /// The identity or key of yours that signs the command, in the place of the default one.
+    #[arg(long = "as", value_name = "IDENTITY", value_parser = args::name, conflicts_with_all = ["name", "face"])]
+    signed_as: Option<Name>,
     /// Follow the name hop by hop through the routers that say where it goes from them.
     #[arg(long, requires = "name")]
     trace: bool,
@@ -80,13 +83,15 @@ impl Verdict {
 impl Why {
     /// Asks the router, and explains.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = connect(ctx)?;
-        let mut way = None;
         if let Some(asked) = self.asked() {
-            let facts = RightFacts::ask(&mut router, asked).map_err(of_others)?;
+            let signing = Signing::of(self.signed_as.as_ref())?;
+            let mut router = connect_as(ctx, signing.signer.clone())?;
+            let facts = RightFacts::ask(&mut router, asked, signing).map_err(of_others)?;
             show(ctx, &facts.asked.to_string(), &facts.steps(), &facts.verdict(), None);
             return Ok(());
         }
+        let mut router = connect(ctx)?;
+        let mut way = None;
         let (what, mut steps, mut verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
             (Some(name), _) => {
                 let facts = NameFacts::ask(&mut router, name).map_err(of_others)?;

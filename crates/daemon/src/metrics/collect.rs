@@ -76,6 +76,8 @@ impl Source {
         counters.extend(of_vip.map(|of| Counter::new(format!("vip.{}", of.label), of.value)));
         counters.extend(self.of_management());
         counters.extend(own.map(|(label, value)| Counter::new(label, value)));
+        let of_core = self.kernel.is_none().then(|| self.core.round_trips()).into_iter().flatten();
+        let of_core = of_core.map(|(strategy, counts)| (strategy.to_string(), counts));
         let mut choices = BTreeMap::new();
         for choice in tables.strategies() {
             *choices.entry(choice.strategy.to_string()).or_default() += 1;
@@ -90,7 +92,7 @@ impl Source {
             counters,
             disk,
             choices,
-            round_trips: self.kernel.is_none().then(|| self.core.round_trips()),
+            round_trips: of_core.collect(),
         }
     }
 
@@ -142,8 +144,9 @@ struct Shot {
     disk: Option<(CsDiskStatus, Vec<PathTimes>)>,
     /// Prefixes for which each strategy was chosen.
     choices: BTreeMap<String, u64>,
-    /// How long upstreams took to answer; the kernel's forwarder does not tell.
-    round_trips: Option<RoundTripCounts>,
+    /// How long upstreams took to answer, as each strategy saw it that measures it: so many as
+    /// there are, whatever people choose. The kernel's forwarder does not tell.
+    round_trips: Vec<(String, RoundTripCounts)>,
     start_ms: u64,
 }
 
@@ -193,9 +196,7 @@ impl Shot {
         }
         let chosen = self.choices.iter().map(|(strategy, n)| ([("strategy", strategy.as_str())], *n as f64));
         page.gauges("strategy_prefixes", "Prefixes for which a strategy was chosen", chosen)?;
-        if let Some(counts) = &self.round_trips {
-            page.round_trips(counts)?;
-        }
+        page.round_trips(&self.round_trips)?;
         let mut states = BTreeMap::new();
         for neighbour in &self.neighbours {
             *states.entry(neighbour.state.as_str()).or_insert(0.0) += 1.0;
@@ -367,17 +368,15 @@ impl Page<'_> {
         })
     }
 
-    fn round_trips(&mut self, counts: &RoundTripCounts) -> std::fmt::Result {
-        let ends_s = ROUND_TRIP_ENDS_NS.iter().map(|end_ns| *end_ns as f64 / 1e9).chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = ends_s.zip(counts.counts).collect();
-        let help = "How long upstreams took to answer, as strategies that measure it saw it";
-        let mut metric = self.0.encode_descriptor("round_trip_seconds", help, None, MetricType::Histogram)?;
-        metric.encode_histogram::<[Label<'_>; 0]>(
-            counts.sum_ns as f64 / 1e9,
-            counts.counts.iter().sum(),
-            &buckets,
-            None,
-        )
+    fn round_trips(&mut self, all: &[(String, RoundTripCounts)]) -> std::fmt::Result {
+        let help = "How long upstreams took to answer, as each strategy saw it that measures it";
+        let rows = all.iter().map(|(strategy, counts)| ([("strategy", strategy.as_str())], counts));
+        self.family("round_trip_seconds", help, MetricType::Histogram, rows, |mut series, counts| {
+            let ends_s = ROUND_TRIP_ENDS_NS.iter().map(|end_ns| *end_ns as f64 / 1e9).chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = ends_s.zip(counts.counts).collect();
+            let (sum_s, count) = (counts.sum_ns as f64 / 1e9, counts.counts.iter().sum());
+            series.encode_histogram::<[Label<'_>; 0]>(sum_s, count, &buckets, None)
+        })
     }
 
     /// One metric with a series for each row; nothing of it if there is none.

@@ -139,6 +139,23 @@ async function suite() {
     await page.waitForFunction(() => /Memory[\s\S]*Data[\s\S]*Disk[\s\S]*Folder/.test(document.querySelector("main").innerText));
   });
 
+  await check("names that are asked for just now are told while they are looked at, and hostile ones are text", async () => {
+    const stop = world.asks("hot", HOSTILE);
+    const traces = () => page.asked.filter((url) => url.includes("/api/names")).length;
+    holds(traces() === 0, "nobody has looked at names");
+    await go(page, "names");
+    const row = page.locator("tr", { hasText: "/hot/" });
+    await row.waitFor();
+    holds((await page.locator("main img").count()) === 0 && (await page.locator("main script").count()) === 0, "markup came of a name");
+    holds(/\d+ %/.test(await row.innerText()), await row.innerText());
+    stop();
+    await row.waitFor({ state: "detached" });
+    const asked = traces();
+    await go(page, "store");
+    await sleep(1500);
+    holds(asked === 1 && traces() === asked, `${asked}, ${traces()} streams`);
+  });
+
   await check("drops say what they mean", async () => {
     await go(page, "drops");
     const row = page.locator("tr", { hasText: "forwarder.no_route" });
@@ -178,7 +195,7 @@ async function suite() {
     await check(`axe finds nothing in any view, ${colorScheme}`, async () => {
       await page.emulateMedia({ colorScheme });
       const found = [];
-      for (const view of ["overview", "faces", "routes", "store", "drops", "router", "explore"]) {
+      for (const view of ["overview", "faces", "routes", "store", "names", "drops", "router", "explore"]) {
         await go(page, view);
         found.push(...(await axe(page)).map((fault) => `${view}: ${fault}`));
       }
@@ -188,7 +205,7 @@ async function suite() {
 
   await check("nothing is wider than a narrow window", async () => {
     await page.setViewportSize({ width: 390, height: 844 });
-    for (const view of ["overview", "faces", "routes", "store", "drops", "explore"]) {
+    for (const view of ["overview", "faces", "routes", "store", "names", "drops", "explore"]) {
       await go(page, view);
       const [width, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       holds(width <= room, `${view} is ${width} wide`);

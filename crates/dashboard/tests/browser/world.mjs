@@ -120,10 +120,20 @@ export class World {
       sockets.push(socket);
     }
     const timer = setInterval(() => {
-      for (const [index, socket] of sockets.entries()) if (index % 3 === Math.floor(Date.now() / 1000) % 3) socket.write(interest(index));
+      for (const [index, socket] of sockets.entries()) if (index % 3 === Math.floor(Date.now() / 1000) % 3) socket.write(interest(["crowd", String(index)]));
     }, 500);
     await eventually("the faces", () => JSON.parse(this.run("status", "--json", "--router", this.near)).faces >= count);
     return () => { clearInterval(timer); sockets.forEach((socket) => socket.destroy()); };
+  }
+
+  /** An application that asks for names below these components all the time, until it is stopped. */
+  asks(...components) {
+    const socket = net.createConnection(this.near.slice("unix://".length));
+    socket.on("error", () => {});
+    socket.resume();
+    let turn = 0;
+    const timer = setInterval(() => socket.write(interest([...components, String((turn += 1))])), 5);
+    return () => { clearInterval(timer); socket.destroy(); };
   }
 
   cpuMs(name) {
@@ -138,10 +148,10 @@ export class World {
 }
 
 let nonce = 1;
-/** An Interest for /crowd/<index>, with a Nonce (packet format 0.3). */
-function interest(index) {
+/** An Interest for the name of these components, with a Nonce (packet format 0.3). */
+function interest(components) {
   const component = (text) => Buffer.concat([Buffer.from([8, text.length]), Buffer.from(text)]);
-  const name = Buffer.concat([component("crowd"), component(String(index))]);
+  const name = Buffer.concat(components.map(component));
   const number = Buffer.alloc(6);
   number.writeUInt16BE(0x0a04);
   number.writeUInt32BE((nonce += 1), 2);

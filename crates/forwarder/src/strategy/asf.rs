@@ -25,7 +25,9 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, LIFETIME_NS, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, advance};
-use super::{Answer, DataVerdict, FibChange, Measured, Parameters, Pending, Strategy, Upstream, Verdict};
+use super::{
+    Answer, DataVerdict, FibChange, Measured, Parameters, Pending, Strategy, StrategyKind, Upstream, Verdict,
+};
 use crate::faces::FaceKey;
 
 /// The first probe of a prefix comes within so long, at a random time, ns.
@@ -77,6 +79,8 @@ impl Memory for AsfMemory {
 
 impl Strategy for Asf {
     type Memory = AsfMemory;
+
+    const MEASURES: bool = true;
 
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         BestRoute.after_receive_interest(pending)
@@ -254,7 +258,7 @@ impl AsfMemory {
 impl NextHop {
     fn answered(&mut self, rtt_ns: u64, hook: &mut Hook<'_>) {
         self.rtt.add(rtt_ns);
-        hook.round_trip(rtt_ns);
+        hook.round_trip(StrategyKind::Asf, rtt_ns);
         (self.is_timed_out, self.timeouts, self.waits_since_ns) = (false, 0, None);
         self.use_until(hook);
     }

@@ -122,16 +122,18 @@ pub(crate) struct Hook<'a> {
 }
 
 /// What is counted of all records.
-#[derive(Default)]
 struct Counted {
     full: Counter,
-    round_trips: RoundTripCounters,
+    /// Of each strategy, by its number.
+    round_trips: Box<[RoundTripCounters]>,
 }
 
 impl Hook<'_> {
-    /// Counts how long an upstream took to answer.
-    pub(super) fn round_trip(&self, rtt_ns: u64) {
-        self.counted.round_trips.add(rtt_ns);
+    /// Counts how long an upstream took to answer, as `kind` saw it, which says that it measures.
+    pub(super) fn round_trip(&self, kind: StrategyKind, rtt_ns: u64) {
+        if let Some(counters) = self.counted.round_trips.get(kind as usize) {
+            counters.add(rtt_ns);
+        }
     }
 
     /// Has [`super::Strategy::on_timer`] called at `at_ns`, or sooner if that was asked for before,
@@ -259,7 +261,10 @@ impl<R: RawMutex> StrategyMemory<R> {
             len,
             prefixes_max,
             faces_max,
-            counted: Counted::default(),
+            counted: Counted {
+                full: Counter::default(),
+                round_trips: boxed(StrategyKind::all().count(), RoundTripCounters::default)?,
+            },
         })
     }
 
@@ -278,9 +283,10 @@ impl<R: RawMutex> StrategyMemory<R> {
         self.counted.full.value()
     }
 
-    /// How long upstreams took to answer.
-    pub(crate) fn round_trips(&self) -> RoundTripCounts {
-        self.counted.round_trips.read()
+    /// How long upstreams took to answer, as each strategy saw it that measures it.
+    pub(crate) fn round_trips(&self) -> impl Iterator<Item = (StrategyKind, RoundTripCounts)> {
+        let all = StrategyKind::all().zip(&self.counted.round_trips);
+        all.filter(|(kind, _)| kind.measures()).map(|(kind, counters)| (kind, counters.read()))
     }
 
     /// The record of a prefix and strategy, under its lock; made if there is room for it.

@@ -244,6 +244,9 @@ pub(crate) trait Strategy {
     /// What it remembers of a prefix: `()` for nothing.
     type Memory: Memory;
 
+    /// Whether it measures how long upstreams take to answer, and says so ([`Hook::round_trip`]).
+    const MEASURES: bool = false;
+
     /// An Interest came that neither loops nor was answered from the cache, and there is no memory:
     /// the strategy has none, or `strategy_prefixes_max` prefixes are remembered.
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict;

@@ -19,7 +19,7 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, Chosen, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
+use super::{Answer, Chosen, DataVerdict, FibChange, Measured, Pending, Strategy, StrategyKind, Verdict};
 use crate::faces::FaceKey;
 use crate::pit::{OutRecord, OutRecords};
 
@@ -200,6 +200,8 @@ impl Paths {
 impl Strategy for Multipath {
     type Memory = Paths;
 
+    const MEASURES: bool = true;
+
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         BestRoute.after_receive_interest(pending)
     }
@@ -232,7 +234,7 @@ impl Strategy for Multipath {
         if let Some((path, sent)) = paths.0.get_mut(answer.face).zip(answer.sent()) {
             let rtt_ns = now_ns.saturating_sub(sent.sent_at_ns);
             path.answered(rtt_ns, answer.is_marked, now_ns);
-            hook.round_trip(rtt_ns);
+            hook.round_trip(StrategyKind::Multipath, rtt_ns);
         }
         paths.end(answer.out_records);
         let others_have_room = answer.is_marked

@@ -82,6 +82,13 @@ macro_rules! strategies {
                 }
             }
 
+            /// Returns true if the strategy measures how long upstreams take to answer.
+            pub(super) fn measures(self) -> bool {
+                match self {
+                    $($(#[$attribute])? StrategyKind::$kind => <super::$module::$kind as Strategy>::MEASURES),*
+                }
+            }
+
             /// Returns true if the strategy remembers anything.
             pub(crate) fn remembers(self) -> bool {
                 match self {

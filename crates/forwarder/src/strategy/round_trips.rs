@@ -1,5 +1,5 @@
-//! How long upstreams took to answer, as the strategies that measure it saw it: a histogram of the
-//! whole forwarder, for who watches it. It decides nothing.
+//! How long upstreams took to answer, as the strategies that measure it saw it: a histogram of each
+//! such strategy, for who watches it. It decides nothing.
 
 use crate::counters::Counter;
 

@@ -10,7 +10,7 @@
 use super::best_route::BestRoute;
 use super::memory::{Hook, Memory};
 use super::suppression::{Retransmission, decide};
-use super::{Answer, DataVerdict, Pending, Strategy, Upstream, Verdict};
+use super::{Answer, DataVerdict, Pending, Strategy, StrategyKind, Upstream, Verdict};
 use crate::faces::FaceKey;
 use crate::pit::OutRecords;
 
@@ -72,6 +72,8 @@ impl Direction {
 impl Strategy for Vip {
     type Memory = Direction;
 
+    const MEASURES: bool = true;
+
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         BestRoute.after_receive_interest(pending)
     }
@@ -108,7 +110,7 @@ impl Strategy for Vip {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
             direction.rtt_ns_max = direction.rtt_ns_max.max(rtt_ns);
-            hook.round_trip(rtt_ns);
+            hook.round_trip(StrategyKind::Vip, rtt_ns);
         }
         DataVerdict::default()
     }

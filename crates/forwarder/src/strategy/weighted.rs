@@ -10,7 +10,7 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
+use super::{Answer, DataVerdict, FibChange, Measured, Pending, Strategy, StrategyKind, Verdict};
 use crate::faces::FaceKey;
 use crate::pit::OutRecords;
 
@@ -65,6 +65,8 @@ impl RoundTrips {
 impl Strategy for WeightedLoadBalancer {
     type Memory = RoundTrips;
 
+    const MEASURES: bool = true;
+
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         BestRoute.after_receive_interest(pending)
     }
@@ -88,7 +90,7 @@ impl Strategy for WeightedLoadBalancer {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
             memory.add(answer.face, rtt_ns, hook);
-            hook.round_trip(rtt_ns);
+            hook.round_trip(StrategyKind::WeightedLoadBalancer, rtt_ns);
         }
         DataVerdict::default()
     }

@@ -162,3 +162,38 @@ fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
         assert_eq!(answer.next.len(), hops.min(HOP_NEXT_MAX));
     }
 }
+
+#[test]
+fn who_asks_for_a_right_is_told_what_the_command_then_finds_and_changes_nothing() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    let right = |command, of: &ControlParameters, who: Requester| {
+        let asked = world.command(command, of, own, who);
+        assert_eq!(asked.code, 200, "{}", asked.text);
+        blocks::<ExplainedRight>(&asked.body).next().unwrap().unwrap()
+    };
+    let register = |uri: &str, who| right(Command::RightsRegister, &named(uri), who);
+    let allowed = register("/home/x", USER);
+    assert_eq!(
+        (allowed.command.as_str(), allowed.is_allowed, allowed.cause.as_str()),
+        ("rib/register", true, "")
+    );
+    assert_eq!(world.tables.rib_routes(&name("/home/x"), NOW.ns), [], "nothing was registered");
+    for (uri, who, cause) in [
+        ("/work", USER, "not_trusted"),
+        ("/home/x", Requester::Unknown, "not_trusted"),
+        ("/localhost/nfd/x", Requester::User(0), "reserved"),
+    ] {
+        let refused = register(uri, who.clone());
+        assert_eq!((refused.is_allowed, refused.cause.as_str()), (false, cause), "{uri} {who:?}");
+        assert_eq!(world.command(Command::RibRegister, &named(uri), own, who).code, 403);
+    }
+    let other = ControlParameters { face_id: Some(own + 1), ..named("/home/x") };
+    assert!(right(Command::RightsRegister, &other, USER).is_allowed, "it is about the own face");
+    assert!(!right(Command::RightsManage, &ControlParameters::default(), USER).is_allowed);
+    assert!(right(Command::RightsManage, &ControlParameters::default(), Requester::User(0)).is_allowed);
+    for command in [Command::RightsRegister, Command::RightsBind] {
+        assert_eq!(world.command(command, &ControlParameters::default(), own, USER).code, 400, "of what?");
+    }
+    assert_eq!(world.management.borrow().refusals().count(), 2, "what was asked is no refusal");
+}

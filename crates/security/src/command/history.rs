@@ -47,7 +47,7 @@ struct Record {
 }
 
 /// Disjoint spans of SignatureTime, in order, ms, with both ends.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Spans(Vec<(u64, u64)>);
 
 impl History {
@@ -94,21 +94,49 @@ impl History {
         Ok(())
     }
 
+    /// What [`take`](Self::take) would say, and changes nothing.
+    ///
+    /// # Errors
+    /// As of [`take`](Self::take).
+    pub(super) fn look(
+        &self,
+        key: &Name,
+        info: &SignatureInfoView<'_>,
+        time_ms: u64,
+        now: CommandTime,
+    ) -> Result<(), CommandRefusal> {
+        let is_stepped = self.is_stepped(now);
+        let is_known = match self.keys.get(key) {
+            Some(record) => record.would_know(info, time_ms, is_stepped),
+            None if self.keys.len() < COMMAND_KEYS_MAX => self.forgotten.contains(time_ms),
+            None => {
+                let oldest_ms = oldest_ms(now.monotonic_ms());
+                let mut old = self.keys.values().filter(|record| record.last_ms < oldest_ms).peekable();
+                old.peek().ok_or(CommandRefusal::TooManyKeys)?;
+                let mut forgotten = self.forgotten.clone();
+                old.for_each(|record| record.ended().0.iter().for_each(|span| forgotten.insert(*span)));
+                forgotten.contains(time_ms)
+            }
+        };
+        if is_known { Err(CommandRefusal::Replayed { key: key.clone() }) } else { Ok(()) }
+    }
+
+    fn is_stepped(&self, now: CommandTime) -> bool {
+        offset_ms(now).abs_diff(self.offset_ms) > u128::from(COMMAND_CLOCK_STEP_MS)
+    }
+
     /// Begins an era if the wall clock was set since the last command.
     fn notice_step(&mut self, now: CommandTime) {
-        let offset_ms = offset_ms(now);
-        let moved_ms = offset_ms.abs_diff(self.offset_ms);
-        self.offset_ms = offset_ms;
-        if moved_ms > u128::from(COMMAND_CLOCK_STEP_MS) {
+        let is_stepped = self.is_stepped(now);
+        self.offset_ms = offset_ms(now);
+        if is_stepped {
             self.keys.values_mut().for_each(Record::end_era);
         }
     }
 
     fn make_room(&mut self, monotonic_ms: u64) -> Result<(), CommandRefusal> {
         if self.keys.len() >= COMMAND_KEYS_MAX {
-            // A command may have been ahead of the clock by the grace period: it is too old when
-            // twice that has passed.
-            let oldest_ms = monotonic_ms.saturating_sub(2 * COMMAND_GRACE_MS);
+            let oldest_ms = oldest_ms(monotonic_ms);
             let forgotten = &mut self.forgotten;
             self.keys.retain(|_, record| {
                 let is_recent = record.last_ms >= oldest_ms;
@@ -129,16 +157,37 @@ impl History {
     }
 }
 
+/// Keys that sent nothing since then may be forgotten: a command may have been ahead of the clock
+/// by the grace period, and is too old when twice that has passed.
+fn oldest_ms(monotonic_ms: u64) -> u64 {
+    monotonic_ms.saturating_sub(2 * COMMAND_GRACE_MS)
+}
+
 fn offset_ms(now: CommandTime) -> i128 {
     i128::from(now.unix_ms()) - i128::from(now.monotonic_ms())
 }
 
 impl Record {
     fn is_known(&self, info: &SignatureInfoView<'_>, time_ms: u64) -> bool {
-        self.taken.is_some_and(|(_, last_ms)| time_ms <= last_ms)
-            || self.past.contains(time_ms)
+        self.would_know(info, time_ms, false)
+    }
+
+    /// The same, if the era `is_over` first.
+    fn would_know(&self, info: &SignatureInfoView<'_>, time_ms: u64, is_over: bool) -> bool {
+        let is_taken = match is_over {
+            true => self.ended().contains(time_ms),
+            false => self.taken.is_some_and(|(_, last_ms)| time_ms <= last_ms) || self.past.contains(time_ms),
+        };
+        is_taken
             || info.seq_num.is_some_and(|n| self.seq_num.is_some_and(|last| n <= last))
             || info.nonce.is_some_and(|n| self.nonces.iter().any(|known| **known == *n))
+    }
+
+    /// What is past when this era is.
+    fn ended(&self) -> Spans {
+        let mut past = self.past.clone();
+        self.taken.into_iter().for_each(|span| past.insert(span));
+        past
     }
 
     fn add(&mut self, info: &SignatureInfoView<'_>, time_ms: u64) {
@@ -153,9 +202,8 @@ impl Record {
     }
 
     fn end_era(&mut self) {
-        if let Some(span) = self.taken.take() {
-            self.past.insert(span);
-        }
+        self.past = self.ended();
+        self.taken = None;
     }
 }
 
@@ -212,7 +260,12 @@ mod tests {
             seq_num: None,
             validity: None,
         };
-        history.take(&key.parse().unwrap(), &info, time_ms, now).is_ok()
+        let key = key.parse().unwrap();
+        // Whoever looks first is told the same.
+        let looked = history.look(&key, &info, time_ms, now);
+        let taken = history.take(&key, &info, time_ms, now);
+        assert_eq!(looked, taken, "{time_ms} at {now:?}");
+        taken.is_ok()
     }
 
     #[test]

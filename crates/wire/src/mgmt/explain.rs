@@ -64,6 +64,8 @@ pub struct ExplainedRight {
     pub is_allowed: bool,
     /// The rule that lets it through, or why none does.
     pub why: String,
+    /// The kind of fault, for programs, where a signature was looked at; else empty.
+    pub cause: String,
 }
 
 /// A cached Data.
@@ -185,6 +187,7 @@ impl Block for ExplainedRight {
             command: fields.text_opt(COUNTER_LABEL)?.unwrap_or_default(),
             is_allowed: fields.nni(FLAGS)? != 0,
             why: fields.text_opt(EXPLAIN_REFUSAL)?.unwrap_or_default(),
+            cause: fields.text_opt(EXPLAIN_CAUSE)?.unwrap_or_default(),
         })
     }
 
@@ -192,6 +195,7 @@ impl Block for ExplainedRight {
         put_text(w, COUNTER_LABEL, Some(&self.command));
         w.nni(FLAGS, self.is_allowed.into());
         put_text(w, EXPLAIN_REFUSAL, Some(&self.why));
+        put_text(w, EXPLAIN_CAUSE, (!self.cause.is_empty()).then_some(&*self.cause));
     }
 }
 
@@ -323,6 +327,7 @@ mod tests {
                 command: "rib/register".into(),
                 is_allowed: true,
                 why: "a rule".into(),
+                cause: "expired".into(),
             }],
         }
     }

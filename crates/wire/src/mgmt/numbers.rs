@@ -221,6 +221,8 @@ pub(crate) const HOP_NEXT: u32 = 364;
 pub(crate) const EXPLAIN_RIGHT: u32 = 366;
 /// In an entry of namely's `name/explain`: the uid of who asks.
 pub(crate) const EXPLAIN_UID: u32 = 368;
+/// In what is said of a right: the kind of fault that a command would meet, in a word.
+pub(crate) const EXPLAIN_CAUSE: u32 = 370;
 
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;

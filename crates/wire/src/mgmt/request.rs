@@ -103,6 +103,9 @@ pub enum Command {
     TraceStart,
     TraceRead,
     TraceStop,
+    RightsRegister,
+    RightsBind,
+    RightsManage,
 }
 
 /// A dataset, as module and verb.
@@ -284,6 +287,9 @@ impl Command {
         Command::TraceStart,
         Command::TraceRead,
         Command::TraceStop,
+        Command::RightsRegister,
+        Command::RightsBind,
+        Command::RightsManage,
     ];
 
     /// Module and verb.
@@ -308,6 +314,22 @@ impl Command {
             Command::TraceStart => ("trace", "start"),
             Command::TraceRead => ("trace", "read"),
             Command::TraceStop => ("trace", "stop"),
+            Command::RightsRegister => ("rights", "register"),
+            Command::RightsBind => ("rights", "bind"),
+            Command::RightsManage => ("rights", "manage"),
+        }
+    }
+
+    /// The command about which this one asks whether it would be let through; `None` for one that
+    /// does something. It is signed as that one would be, changes nothing, and is answered with an
+    /// [`ExplainedRight`](super::ExplainedRight).
+    pub fn asks_about(self) -> Option<Command> {
+        match self {
+            Command::RightsRegister => Some(Command::RibRegister),
+            Command::RightsBind => Some(Command::BptBind),
+            // Stands for all that manage.
+            Command::RightsManage => Some(Command::FacesUpdate),
+            _ => None,
         }
     }
 

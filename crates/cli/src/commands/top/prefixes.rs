@@ -1,28 +1,10 @@
-//! Which prefixes Interests are for, by a look at those of a moment: routers do not count by
-//! prefixes, and a trace that lasts would slow them.
+//! Which prefixes Interests are for, as `namely top` shows them.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
-use namely_client::Client;
-use namely_wire::mgmt::{TraceEntry, TracedKind};
-use namely_wire::{Component, Name};
+use namely_client::{Client, HotPrefix};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::output::Cell;
-
-/// How long Interests are looked at.
-const MOMENT: Duration = Duration::from_millis(50);
-
-/// How long that may take in all, with what is read of it.
-const TIME_MAX: Duration = Duration::from_secs(2);
-
-/// Components of the prefixes that are told.
-const COMPONENTS: usize = 2;
-
-/// Prefixes that are told: those with most Interests.
-pub(super) const PREFIXES_MAX: usize = 10;
 
 pub(super) const COLUMNS: [&str; 2] = ["prefix", "part of Interests"];
 
@@ -48,69 +30,6 @@ impl Hot {
 /// # Errors
 /// Who asks may not trace, or the router traces nothing or is gone.
 pub(super) fn look(router: &mut Client) -> Result<Vec<Hot>, Failure> {
-    let id = router.start_trace(&Name::new(), TIME_MAX)?;
-    std::thread::sleep(MOMENT);
-    let (mut entries, end) = (Vec::new(), Instant::now() + TIME_MAX);
-    let read = loop {
-        match router.read_trace(id) {
-            Ok(part) => {
-                entries.extend(part.entries);
-                if !part.is_more || Instant::now() > end {
-                    break Ok(());
-                }
-            }
-            Err(error) => break Err(error),
-        }
-    };
-    let stopped = router.stop_trace(id);
-    read.and(stopped)?;
-    Ok(hottest(&entries))
-}
-
-fn hottest(entries: &[TraceEntry]) -> Vec<Hot> {
-    let is_own =
-        |entry: &&TraceEntry| entry.name.as_name().component(0) == Some(Component::generic(b"localhost"));
-    let mut counts: HashMap<Name, u64> = HashMap::new();
-    for entry in entries.iter().filter(|entry| entry.kind == TracedKind::Interest && !is_own(entry)) {
-        let name = entry.name.as_name();
-        *counts.entry(name.prefix(COMPONENTS.min(name.len())).to_name()).or_default() += 1;
-    }
-    let all: u64 = counts.values().sum();
-    let mut counts: Vec<(Name, u64)> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let hot = counts.into_iter().take(PREFIXES_MAX);
-    hot.map(|(prefix, n)| Hot { prefix: prefix.to_string(), part: n as f64 / all as f64 }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(uri: &str, kind: TracedKind) -> TraceEntry {
-        TraceEntry { name: uri.parse().unwrap(), kind, ..TraceEntry::default() }
-    }
-
-    #[test]
-    fn interests_are_counted_by_their_first_components_and_the_router_s_own_are_not() {
-        let interest = |uri: &str| entry(uri, TracedKind::Interest);
-        let entries = [
-            interest("/a/b/1"),
-            interest("/a/b/2"),
-            interest("/a"),
-            interest("/a/b"),
-            interest("/localhost/nfd/status"),
-            entry("/z/z", TracedKind::Data),
-        ];
-        let told: Vec<_> = hottest(&entries).into_iter().map(|hot| (hot.prefix, hot.part)).collect();
-        assert_eq!(told, [("/a/b".to_owned(), 0.75), ("/a".to_owned(), 0.25)]);
-        assert_eq!(hottest(&[]), []);
-    }
-
-    #[test]
-    fn as_many_prefixes_are_told_as_may_be_and_one_more_is_not() {
-        for n in [PREFIXES_MAX, PREFIXES_MAX + 1] {
-            let entries: Vec<_> = (0..n).map(|n| entry(&format!("/{n}"), TracedKind::Interest)).collect();
-            assert_eq!(hottest(&entries).len(), PREFIXES_MAX);
-        }
-    }
+    let told = |hot: HotPrefix| Hot { prefix: hot.prefix.to_string(), part: hot.part };
+    Ok(router.hot_prefixes()?.into_iter().map(told).collect())
 }
