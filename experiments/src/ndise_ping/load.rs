@@ -126,6 +126,23 @@ fn answer(router: &str, is_over: &AtomicBool) -> Result<(), Error> {
     Ok(())
 }
 
+/// Asks once for so many packets of `file`, and waits for none.
+pub(super) fn want(router: &str, file: &Name, count: u64) -> Result<(), Error> {
+    /// Interests between two pauses.
+    const PART: u64 = 64;
+    let mut connection = connect(router, Options::default())?;
+    for number in 0..count {
+        let interest = InterestBuilder::new(file.join_segment(number)).lifetime_ms(50);
+        let (nonces, outbox) = connection.sending();
+        outbox.send(&Default::default(), &interest.nonce(nonces.next()).build());
+        if number % PART == PART - 1 || number + 1 == count {
+            let until_ns = connection.now_ns() + 1_000_000;
+            connection.turn(until_ns, &mut |_, _| {}).map_err(|e| Error::Subject(e.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Asks for the packets `0..count` of `file`, again until all have come.
 pub(super) fn read(router: &str, file: &Name, count: u64, interrupt: &Interrupt) -> Result<(), Error> {
     /// Interests under way.

@@ -18,8 +18,8 @@ use namely_vip::{
     Action, Config, Decay, Follow, Look, NeighbourConfig, Object, Objects, PlaneConfig, UNIT, Vip,
 };
 use namely_wire::{
-    DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, LpView, Name, PitToken, SignatureInfo,
-    encode_lp_packet,
+    DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, LpView, Name, NameRef, PitToken,
+    SignatureInfo, encode_lp_packet,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -64,6 +64,9 @@ pub(super) fn object(k: usize) -> String {
 pub(super) fn neighbour(n: usize) -> String {
     format!("n{n}")
 }
+
+/// Interests with this component are not answered.
+pub(super) const UNANSWERED: &str = "unanswered";
 
 /// What they call the router.
 pub(super) const ROUTER: &str = "router";
@@ -186,7 +189,8 @@ impl Neighbour {
             let Some(packet) = link.fragment else { continue };
             let token = link.headers.pit_token;
             match InterestView::parse(packet) {
-                Ok(interest) if !is_of_exchange(&interest.name.to_name()) => {
+                Ok(interest) if has(interest.name, UNANSWERED) => continue,
+                Ok(interest) if !has(interest.name, "localhop") => {
                     let data = DataBuilder::new(interest.name).freshness_ms(3_600_000);
                     let data = data.build(&[7; 100], &SignatureInfo::digest_sha256()).finish(&[0; 32]);
                     self.send(token, &data);
@@ -260,9 +264,8 @@ fn signer(folder: &Path) -> Result<Signer, Error> {
     signer.map_err(|e| Error::Subject(format!("the key in {}: {e}", folder.display())))
 }
 
-fn is_of_exchange(name: &Name) -> bool {
-    let first = name.as_name().components().next();
-    first.is_some_and(|component| component.value == b"localhop")
+fn has(name: NameRef<'_>, text: &str) -> bool {
+    name.components().any(|component| component.value == text.as_bytes())
 }
 
 fn is_signed_by(packet: &[u8], key: &PublicKey) -> bool {

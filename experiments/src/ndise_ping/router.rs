@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::NdisePing;
 use super::load;
-use super::neighbours::{LINK_OCTETS_PER_S, OBJECT_OCTETS, ROUTER, neighbour, object};
+use super::neighbours::{LINK_OCTETS_PER_S, OBJECT_OCTETS, ROUTER, UNANSWERED, neighbour, object};
 use crate::ndise_routers::key;
 
 /// Octets of the content of a packet.
@@ -27,6 +27,10 @@ const SEGMENT_OCTETS: u64 = 100;
 const BIG: &str = "/big";
 const NEXT: &str = "/next";
 const NEXT_SHARE: u64 = 16;
+
+/// So many of its packets do not find room beside the other: the router has room for 5 more of each
+/// of the objects of the smallest size that could be kept at once.
+const NEXT_FIRST: u64 = 5 * NEXT_SHARE + 20;
 
 /// Neighbours to which routes lead.
 const ROUTES: u64 = 4;
@@ -146,12 +150,10 @@ impl Router {
         self.until("it is kept", interrupt, |router| Ok(router.object(BIG)?.held >= packets * SEGMENT_OCTETS))
     }
 
-    /// Has another object planned for in its place: it is asked for twice as much.
+    /// Has another object planned for in its place: it is asked for twice as much, by
+    /// Interests that nobody answers, so that nothing comes that needs room.
     pub(super) fn displace(&mut self, packets: u64, interrupt: &Interrupt) -> Result<(), Error> {
-        let times = 2;
-        for _ in 0..times {
-            load::read(&self.uri, &file(NEXT), next_packets(packets), interrupt)?;
-        }
+        load::want(&self.uri, &file(NEXT).join_generic(UNANSWERED), 2 * next_packets(packets))?;
         self.until("the other one is planned for", interrupt, |router| {
             Ok(router.object(NEXT)?.tier.is_some() && router.object(BIG)?.tier.is_none())
         })?;
@@ -162,9 +164,10 @@ impl Router {
         Ok(())
     }
 
-    /// Has it leave: the first packet of the other one needs its room.
+    /// Has it leave: beside as many packets as an object may have more than its segments, those of
+    /// the other one need its room.
     pub(super) fn begin_leaving(&mut self) -> Result<(), Error> {
-        load::read(&self.uri, &file(NEXT), 1, &Interrupt::default())
+        load::read(&self.uri, &file(NEXT), NEXT_FIRST, &Interrupt::default())
     }
 
     /// It has left.
