@@ -113,10 +113,13 @@ Examples:
   namely-experiments ndise-routers --experiment narrow --arm vip --arm 'best-route, arc' --json
   namely-experiments ndise-routers --experiment throughput,faults --seconds 30";
 
-const NDISE_PING_HELP: &str = "Programs are found as by `namely-bench compare`; needs `chrt` of util-linux.
+const NDISE_PING_HELP: &str =
+    "Programs are found as by `namely-bench compare`; needs `chrt` of util-linux where the
+neighbours have another share than this program.
 
 Examples:
   cargo run --profile dist -p namely-experiments -- ndise-ping
+  chrt --rr 1 target/release/namely-experiments ndise-ping --neighbours-share other
   namely-experiments ndise-ping --turns 2 --seconds 1 --neighbours 8 --packets 0 --json";
 
 const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.

@@ -14,7 +14,7 @@ fn a_router_answers_pings_while_it_exchanges_with_32_neighbours_and_while_an_obj
     let mut command = Command::new(program);
     command.args(["ndise-ping", "--turns", "1", "--seconds", "1", "--neighbours", "32", "--objects", "40"]);
     // Slots that two busy processors can keep up with.
-    command.args(["--period-ms", "500", "--packets", "5000", "--equals", "--json"]);
+    command.args(["--period-ms", "500", "--packets", "5000", "--neighbours-share", "same", "--json"]);
     let output = command.output().expect("the program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -3,8 +3,7 @@
 //! to another, and to the content store, without VIP; with VIP, while it exchanges signed counts
 //! with so many neighbours; and while an object leaves the store.
 //!
-//! Turns alternate, each with routers of their own. Neighbours take what nobody else wants of the
-//! processors (SCHED_IDLE), as they would be other machines.
+//! Turns alternate, each with routers of their own.
 
 mod load;
 pub mod neighbours;
@@ -12,7 +11,7 @@ mod router;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
 use namely_bench::stats::{percentile, summarise};
@@ -47,12 +46,23 @@ pub struct NdisePing {
     /// Length of a slot, ms
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(100..=10_000))]
     pub period_ms: u32,
-    /// Neighbours have their part of the processors as any program has, not what others leave
-    #[arg(long)]
-    pub equals: bool,
+    /// What the neighbours have of the processors
+    #[arg(long, value_enum, default_value_t = Share::Idle)]
+    pub neighbours_share: Share,
     /// A line of JSON for each turn of each way instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// What the neighbours, which elsewhere would be other machines, have of the processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Share {
+    /// What nobody else wants (SCHED_IDLE)
+    Idle,
+    /// That of any program (SCHED_OTHER), whatever this one has
+    Other,
+    /// That of this program
+    Same,
 }
 
 /// Of fewer packets another object finds room beside it.

@@ -14,9 +14,9 @@ use namely_wire::Name;
 use namely_wire::mgmt::VipObject;
 use tempfile::TempDir;
 
-use super::NdisePing;
 use super::load;
 use super::neighbours::{LINK_OCTETS_PER_S, OBJECT_OCTETS, ROUTER, UNANSWERED, neighbour, object};
+use super::{NdisePing, Share};
 use crate::ndise_routers::key;
 
 /// Octets of the content of a packet.
@@ -252,7 +252,7 @@ fn configuration(options: &NdisePing, folder: &Path, ports: &[u16], has_vip: boo
     Ok(text)
 }
 
-/// Starts the neighbours, which take what others leave of the processors if they are not equals.
+/// Starts the neighbours.
 fn neighbours(
     options: &NdisePing,
     folder: &Path,
@@ -261,16 +261,22 @@ fn neighbours(
     ports: &[u16],
 ) -> Result<Process, Error> {
     let own = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
-    let mut command = if options.equals {
-        command(&own, folder)
-    } else {
-        let chrt = Program::find(&["chrt"], "CHRT_BIN", false);
-        if let Some(missing) = chrt.missing() {
-            return Err(Error::Usage(missing));
+    let policy = match options.neighbours_share {
+        Share::Idle => Some("--idle"),
+        Share::Other => Some("--other"),
+        Share::Same => None,
+    };
+    let mut command = match policy {
+        None => command(&own, folder),
+        Some(policy) => {
+            let chrt = Program::find(&["chrt"], "CHRT_BIN", false);
+            if let Some(missing) = chrt.missing() {
+                return Err(Error::Usage(missing));
+            }
+            let mut command = command(chrt.path(), folder);
+            command.args([policy, "0"]).arg(own);
+            command
         }
-        let mut command = command(chrt.path(), folder);
-        command.args(["--idle", "0"]).arg(own);
-        command
     };
     command.args(["ndise-neighbours", "--key", key]);
     command.args(["--router", &router.to_string()]).arg("--keys").arg(folder.join("keys"));
