@@ -120,7 +120,7 @@ struct Neighbour {
     vip: Vip,
     socket: UdpSocket,
     signer: Signer,
-    /// In the place of the neighbours' number, so that what they ask for most differs.
+    /// Which of them it is: by that, what they ask for most differs.
     number: u64,
     due_ns: u64,
     time_ms: u64,
