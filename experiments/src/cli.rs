@@ -8,6 +8,8 @@ use crate::istack::Istack;
 use crate::linear_video::LinearVideo;
 use crate::nb_cache::{NbCache, router::HostedRouter};
 use crate::ndise::Ndise;
+use crate::ndise_ping::NdisePing;
+use crate::ndise_ping::neighbours::Neighbours;
 use crate::ndise_routers::NdiseRouters;
 use crate::ndp::Ndp;
 use crate::plot::Plot;
@@ -51,6 +53,12 @@ pub enum Command {
     /// The networks of N-DISE with real routers in namespaces, scaled in time and size
     #[command(after_help = NDISE_ROUTERS_HELP)]
     NdiseRouters(NdiseRouters),
+    /// Pings through a router with and without the exchange of N-DISE with many neighbours
+    #[command(after_help = NDISE_PING_HELP)]
+    NdisePing(NdisePing),
+    /// The neighbours of `ndise-ping`
+    #[command(hide = true)]
+    NdiseNeighbours(Neighbours),
     /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
     #[command(subcommand, after_help = NDP_HELP)]
     Ndp(Ndp),
@@ -104,6 +112,15 @@ Examples:
   namely-experiments ndise-routers --experiment service --runs 1 --seconds 60
   namely-experiments ndise-routers --experiment narrow --arm vip --arm 'best-route, arc' --json
   namely-experiments ndise-routers --experiment throughput,faults --seconds 30";
+
+const NDISE_PING_HELP: &str =
+    "Programs are found as by `namely-bench compare`; needs `chrt` of util-linux where the
+neighbours have another share than this program.
+
+Examples:
+  cargo run --profile dist -p namely-experiments -- ndise-ping
+  chrt --rr 1 target/release/namely-experiments ndise-ping --neighbours-share other
+  namely-experiments ndise-ping --turns 2 --seconds 1 --neighbours 8 --packets 0 --json";
 
 const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.
 

@@ -11,6 +11,7 @@ pub mod istack;
 pub mod linear_video;
 pub mod nb_cache;
 pub mod ndise;
+pub mod ndise_ping;
 pub mod ndise_routers;
 pub mod ndp;
 pub mod plot;

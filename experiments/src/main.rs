@@ -7,7 +7,7 @@ use clap::Parser;
 use namely_bench::plain;
 use namely_experiments::cli::{Cli, Command};
 use namely_experiments::{
-    emulated, istack, linear_video, nb_cache, ndise, ndise_routers, ndp, plot, policies, topology,
+    emulated, istack, linear_video, nb_cache, ndise, ndise_ping, ndise_routers, ndp, plot, policies, topology,
 };
 
 fn main() -> ExitCode {
@@ -18,6 +18,8 @@ fn main() -> ExitCode {
         Command::Topology(options) => topology::run(&options),
         Command::Ndise(options) => ndise::run(&options),
         Command::NdiseRouters(options) => ndise_routers::run(&options),
+        Command::NdisePing(options) => ndise_ping::run(&options),
+        Command::NdiseNeighbours(options) => ndise_ping::neighbours::run(&options),
         Command::Ndp(what) => ndp::run(&what),
         Command::NbCache(options) => nb_cache::run(&options),
         Command::NbCacheRouter(options) => nb_cache::router::run(&options),

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use crate::ndise;
 use faults::Faults;
+pub(crate) use network::key;
 use network::{Outcome, Setting};
 use throughput::Throughput;
 

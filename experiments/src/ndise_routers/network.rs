@@ -262,7 +262,7 @@ fn plane(setting: &Setting, n: usize, is_cache: bool) -> String {
 }
 
 /// Makes a router's key; what its neighbours know it by.
-fn key(folder: &Path) -> Result<String, Error> {
+pub(crate) fn key(folder: &Path) -> Result<String, Error> {
     let refused = |e: namely_security::KeyChainError| Error::Subject(format!("a router's key: {e}"));
     let chain = KeyChain::open(folder).map_err(refused)?;
     let identity = Name::new().join_generic("ndp");
