@@ -39,7 +39,7 @@
 #define SOL_ICN 20036
 
 // Option: address of the router, text: unix:///path, memif:///path, tcp://host:port,
-// udp://host:port, ether://[address%interface], kernel://. Before bind.
+// udp://host:port, ether://[address%interface], kernel://, ndndpdk://host:port. Before bind.
 #define ICN_OPT_ROUTER 1
 
 // Option: users, by name or number and with commas between them, whose routers on this machine are

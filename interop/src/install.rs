@@ -91,28 +91,36 @@ fn pip_install(python: &Path) -> Command {
     pip
 }
 
-/// The folder with NDNts and the programs that use it: Node.js looks for modules beside a program.
+/// The folder with NDNts and the programs that use it.
 pub(crate) fn node() -> Result<PathBuf, String> {
     static NODE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    NODE.get_or_init(|| {
-        let source = sources().join("node");
-        let names = ["package.json", "package-lock.json"];
-        let manifests = names.map(|name| source.join(name));
-        let folder = once("node", &[&manifests[0], &manifests[1]], |folder| {
-            let node = version_of("node")?;
-            version_of("npm")?;
-            for (name, path) in names.iter().zip(&manifests) {
-                fs::copy(path, folder.join(name))
-                    .map_err(|e| format!("cannot copy {}: {e}", path.display()))?;
-            }
-            let flags = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries", "1"];
-            run(Command::new("npm").args(flags).current_dir(folder), "npm ci")?;
-            Ok(node)
-        })?;
-        copy_programs(&source, &folder)?;
-        Ok(folder)
-    })
-    .clone()
+    NODE.get_or_init(|| node_packages("node")).clone()
+}
+
+/// The folder `target/interop/<name>` with the packages and programs of `interop/<name>`: Node.js
+/// looks for modules beside a program.
+fn node_packages(name: &str) -> Result<PathBuf, String> {
+    let source = sources().join(name);
+    let names = ["package.json", "package-lock.json"];
+    let manifests = names.map(|name| source.join(name));
+    let folder = once(name, &[&manifests[0], &manifests[1]], |folder| {
+        let node = version_of("node")?;
+        version_of("npm")?;
+        for (name, path) in names.iter().zip(&manifests) {
+            fs::copy(path, folder.join(name)).map_err(|e| format!("cannot copy {}: {e}", path.display()))?;
+        }
+        let flags = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries", "1"];
+        run(Command::new("npm").args(flags).current_dir(folder), "npm ci")?;
+        Ok(node)
+    })?;
+    copy_programs(&source, &folder)?;
+    Ok(folder)
+}
+
+/// The program that stands for NDN-DPDK's management (`interop/ndndpdk`), for Node.js.
+pub fn ndndpdk_management() -> Result<PathBuf, String> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PROGRAM.get_or_init(|| Ok(node_packages("ndndpdk")?.join("management.mjs"))).clone()
 }
 
 /// A program on NDNgo, the Go library of NDN-DPDK, that speaks memif (`interop/go`). The library

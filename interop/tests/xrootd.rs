@@ -8,10 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use namely_interop::{Link, Router, Running, World, eventually, programs, xrootd_python};
 use namely_skip::{Need, or_skip, skip};
+use namely_testbed::wire;
 
 /// A directory and a file of CMS below the directory that is served.
 const DIRECTORY: &str = "store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000";
@@ -409,4 +411,83 @@ fn pythons_client_and_uproot_read_by_name_and_a_source_that_goes_away_is_an_erro
         let named = ["unreachable", "timed out", "Connection timed out"].iter().any(|why| line.contains(why));
         assert!(line.contains("ok=False") && named, "{line}");
     }
+}
+
+/// A long path, both ways in the same manner.
+fn long_path(delay: Duration) -> wire::WireSpec {
+    let (rate_bps, queue) = (Some(LONG_BPS), Duration::from_millis(100));
+    wire::WireSpec { rate_bps, delay, queue, loss: 0.0, late: wire::Late::default() }
+}
+
+/// Rate of the long path, bit/s.
+const LONG_BPS: u64 = 400_000_000;
+
+/// Reads ranges all over files that nobody has read, over a path that a face of the near router
+/// leads to.
+struct Spread<'a> {
+    site: &'a Site,
+    server: &'a Server,
+    python: &'a Path,
+    ranges: u32,
+}
+
+impl Spread<'_> {
+    /// How long it took beside the transfer of what came, s.
+    fn seconds(&self, path: &wire::Link, file: &str) -> f64 {
+        let near = self.site.router.uri(Link::Unix);
+        let face = self.site.world.ask(&near, &["face", "create", &format!("udp4://{}", path.near())]);
+        let face = face[0]["face_id"].to_string();
+        self.site.world.ask(&near, &["route", "add", "/cms", &face]);
+        let octets = || path.back().octets.load(Ordering::Relaxed);
+        let before = octets();
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("xrootd/client.py");
+        let (url, at) =
+            (format!("{}/store/{file}", self.server.url), self.site.files.join("store").join(file));
+        let words = [program.to_str().unwrap(), "spread", &url, at.to_str().unwrap()];
+        let said = self.site.done(self.python, &[&words[..], &[&self.ranges.to_string(), "4096"]].concat());
+        self.site.world.ask(&near, &["route", "remove", "/cms", &face]);
+        let took: f64 = said.trim().strip_prefix("seconds=").unwrap().parse().unwrap();
+        let came = octets() - before;
+        let transfer = came as f64 * 8.0 / LONG_BPS as f64;
+        let full = path.back().full.load(Ordering::Relaxed);
+        eprintln!(
+            "{file}: {} ranges in {took:.3} s, {transfer:.3} s of it for {came} octets, {full} too many for the queue",
+            self.ranges
+        );
+        took - transfer
+    }
+}
+
+/// The files' router is behind a long path of the one that the server asks. What this machine's own
+/// work takes is measured over a path without delay, and taken off. `NAMELY_SPREAD` has it as it is
+/// instead, for figures (docs/experiments/n-dise.md): ranges, round trip in ms, runs, and MiB of a
+/// file.
+#[test]
+fn a_vector_read_over_a_long_path_takes_four_round_trips_beside_its_transfer() {
+    let Some(site) = Site::new() else { return };
+    let Some(python) = or_skip(Need::Python, xrootd_python()) else { return };
+    let set = std::env::var("NAMELY_SPREAD").ok();
+    let set: Vec<u32> = set.iter().flat_map(|set| set.split(',')).filter_map(|n| n.parse().ok()).collect();
+    let is_figure = !set.is_empty();
+    let [ranges, rtt_ms, runs, mib] = set[..].try_into().unwrap_or([300, 300, 1, 5]);
+    let rtt = Duration::from_millis(rtt_ms.into());
+    let source = World::new();
+    let far = Router::namelyd(&source, &[]);
+    let port: u16 = far.uri(Link::Udp).rsplit(':').next().unwrap().parse().unwrap();
+    let path = |delay| wire::Link::start(long_path(delay), ([127, 0, 0, 1], port).into()).unwrap();
+    for run in 0..=runs {
+        let name = format!("files/store/spread{run}");
+        site.world.payload(&name, (mib as usize) << 20, 21 + u64::from(run));
+    }
+    let _files = site.world.serve(&far.uri(Link::Unix), &site.files, &["--prefix", "/cms"]);
+    let server = site.start("spread", &site.words());
+    let spread = Spread { site: &site, server: &server, python: &python, ranges };
+    let own = if is_figure { 0.0 } else { spread.seconds(&path(Duration::ZERO), "spread0") };
+    let long = path(rtt / 2);
+    let round_trips =
+        |run| (spread.seconds(&long, &format!("spread{run}")) - own).max(0.0) / rtt.as_secs_f64();
+    let mut round_trips: Vec<f64> = (1..=runs).map(round_trips).collect();
+    eprintln!("{ranges} ranges beside their transfer: {round_trips:.2?} round trips of {rtt:?}");
+    round_trips.sort_by(f64::total_cmp);
+    assert!(round_trips[round_trips.len() / 2] <= 4.0, "{round_trips:?}");
 }

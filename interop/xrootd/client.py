@@ -2,6 +2,7 @@
 
     client.py make FILE                 makes a ROOT file
     client.py read URL FOLDER NAME...   compares files at URL with those in FOLDER
+    client.py spread URL FILE COUNT OCTETS   reads COUNT ranges all over a file at once; prints how long it took
     client.py gone URL SIZE             reads, waits for a line on standard input, reads on; prints the errors
 """
 
@@ -43,6 +44,21 @@ def vectors(file: client.File, whole: bytes) -> None:
     assert not status.ok, "a vector that ends behind the file is no short read"
     status, answer = file.vector_read(chunks=[(0, 10), (len(whole) - 5, 5)])
     assert status.ok and answer.chunks[1].buffer == whole[-5:]
+
+
+def spread(url: str, path: str, count: int, octets: int) -> None:
+    whole = pathlib.Path(path).read_bytes()
+    chance = random.Random(count)
+    room = len(whole) // count
+    places = [(i * room + chance.randrange(room - octets), octets) for i in range(count)]
+    file = opened(url)
+    began = time.monotonic()
+    status, answer = file.vector_read(chunks=places)
+    took = time.monotonic() - began
+    assert status.ok, status.message
+    for (offset, length), chunk in zip(places, answer.chunks, strict=True):
+        assert chunk.buffer == whole[offset : offset + length], (offset, length)
+    print(f"seconds={took:.4f}", flush=True)
 
 
 def read(url: str, folder: str, names: list[str]) -> None:
@@ -93,5 +109,7 @@ if __name__ == "__main__":
         make(words[0])
     elif what == "read":
         read(words[0], words[1], words[2:])
+    elif what == "spread":
+        spread(words[0], words[1], int(words[2]), int(words[3]))
     else:
         gone(words[0], int(words[1]))

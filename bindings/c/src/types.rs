@@ -25,7 +25,7 @@ pub const PROD_UNREL: c_int = 4;
 pub const SOL_ICN: c_int = 0x4e44;
 
 /// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port,
-/// udp://host:port, ether://[address%interface], kernel://. Before bind.
+/// udp://host:port, ether://[address%interface], kernel://, ndndpdk://host:port. Before bind.
 pub const ICN_OPT_ROUTER: c_int = 1;
 /// Option: users, by name or number and with commas between them, whose routers on this machine are
 /// trusted as one's own and root's are, text. Before bind.

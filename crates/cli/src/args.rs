@@ -38,8 +38,8 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no 
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// The router to use: unix:///path, memif:///path, tcp://host:port, udp://host:port,
-    /// ether://[address%interface] or kernel://. Otherwise NDN_CLIENT_TRANSPORT, else the usual
-    /// places.
+    /// ether://[address%interface], kernel:// or ndndpdk://host:port. Otherwise
+    /// NDN_CLIENT_TRANSPORT, else the usual places.
     #[arg(long, global = true, env = "NAMELY_ROUTER", value_name = "URI", help_heading = "Global options")]
     pub router: Option<String>,
     /// Users (names or numbers, with commas between them) whose routers on this machine are trusted

@@ -150,7 +150,7 @@ pub fn command_failure(error: CommandError) -> Failure {
             let hint = error.hint().map(Into::into);
             Failure { hint, ..Failure::new(Exit::Timeout, error.to_string()) }
         }
-        CommandError::NotBound(why) => {
+        CommandError::NotBound(ref why) => {
             Failure { hint: why.hint().map(Into::into), ..Failure::new(Exit::Refused, error.to_string()) }
         }
         CommandError::Nack(_) => {

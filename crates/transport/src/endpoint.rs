@@ -80,7 +80,8 @@ impl fmt::Display for NamedBy {
 /// A router that a client may try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address: `unix`, `memif`, `tcp`, `udp`, `kernel`, or `ether` with a network interface.
+    /// Its address: `unix`, `memif`, `tcp`, `udp`, `kernel`, `ndndpdk`, or `ether` with a network
+    /// interface.
     pub uri: FaceUri,
     /// Where the address comes from.
     pub named_by: NamedBy,
@@ -116,8 +117,8 @@ impl fmt::Display for BadRouter {
                 f.write_str("name the network interface too, as in ether://[08:00:27:01:02:03%eth0]; groups are no routers")
             }
             None => f.write_str(
-                "use unix:///path, memif:///path, tcp://host:port, udp://host:port, ether://[address%interface] or \
-                 kernel://",
+                "use unix:///path, memif:///path, tcp://host:port, udp://host:port, ether://[address%interface], \
+                 kernel:// or ndndpdk://host:port",
             ),
         }
     }
@@ -168,7 +169,8 @@ fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
             | FaceUri::Memif { .. }
             | FaceUri::Tcp(_)
             | FaceUri::Udp(_)
-            | FaceUri::Kernel),
+            | FaceUri::Kernel
+            | FaceUri::NdnDpdk { .. }),
         ) => Ok(Candidate { uri, named_by }),
         Ok(uri @ FaceUri::Station { .. }) if !is_group(&uri) => Ok(Candidate { uri, named_by }),
         Ok(_) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: None }),

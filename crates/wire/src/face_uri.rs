@@ -16,6 +16,9 @@ pub(crate) const NDN_PORT: u16 = 6363;
 /// WebSocket port when a URI names none: that of NFD.
 pub(crate) const WEBSOCKET_PORT: u16 = 9696;
 
+/// Port of NDN-DPDK's GraphQL server when a URI names none.
+const NDN_DPDK_PORT: u16 = 3030;
+
 /// Longest URI accepted, in octets: above any path of a Unix socket and any host name.
 pub const FACE_URI_OCTETS_MAX: usize = 512;
 
@@ -59,6 +62,14 @@ pub enum FaceUri {
     Null,
     /// `kernel://`: the forwarder in the kernel, of the network namespace that one is in.
     Kernel,
+    /// `ndndpdk://127.0.0.1:3030`, `ndndpdk://…?sockets=/run/ndn`: NDN-DPDK's forwarder, by its
+    /// management, as an application names its router.
+    NdnDpdk {
+        /// Its GraphQL server.
+        server: Endpoint,
+        /// Folder of the sockets of its applications, if it is not the usual one.
+        sockets: Option<String>,
+    },
 }
 
 /// The address of an Ethernet station or group.
@@ -160,6 +171,7 @@ impl FaceUri {
             FaceUri::Internal => "internal",
             FaceUri::Null => "null",
             FaceUri::Kernel => "kernel",
+            FaceUri::NdnDpdk { .. } => "ndndpdk",
         }
     }
 }
@@ -230,6 +242,20 @@ fn memif(rest: &str) -> Result<FaceUri, FaceUriError> {
     Ok(FaceUri::Memif { path: path.to_string(), id })
 }
 
+/// What follows `ndndpdk://`.
+fn ndn_dpdk(rest: &str) -> Result<FaceUri, FaceUriError> {
+    let (authority, sockets) = match rest.split_once('?') {
+        None => (rest, None),
+        Some((authority, query)) => {
+            let path = query.strip_prefix("sockets=").filter(|path| path.starts_with('/'));
+            let path = path.filter(|path| path.len() > 1 && !path.contains('\0'));
+            (authority, Some(path.ok_or(FaceUriError::BadFolder)?.to_string()))
+        }
+    };
+    let server = Endpoint::parse_with(authority, Family::Any, NDN_DPDK_PORT)?;
+    Ok(FaceUri::NdnDpdk { server, sockets })
+}
+
 impl FromStr for FaceUri {
     type Err = FaceUriError;
 
@@ -269,6 +295,7 @@ impl FromStr for FaceUri {
             "internal" if rest.is_empty() => Ok(FaceUri::Internal),
             "null" if rest.is_empty() => Ok(FaceUri::Null),
             "kernel" if rest.is_empty() => Ok(FaceUri::Kernel),
+            "ndndpdk" => ndn_dpdk(rest),
             _ => Err(FaceUriError::UnknownScheme),
         }
     }
@@ -289,6 +316,8 @@ impl fmt::Display for FaceUri {
             FaceUri::Device(name) => f.write_str(name),
             FaceUri::Fd(fd) => write!(f, "{fd}"),
             FaceUri::Internal | FaceUri::Null | FaceUri::Kernel => Ok(()),
+            FaceUri::NdnDpdk { server, sockets: None } => server.fmt(f),
+            FaceUri::NdnDpdk { server, sockets: Some(folder) } => write!(f, "{server}?sockets={folder}"),
         }
     }
 }
@@ -313,6 +342,8 @@ pub enum FaceUriError {
     /// `unix://` or `memif://` without an absolute path, or with more than `?id=` and a number
     /// behind it.
     BadPath,
+    /// `ndndpdk://` with more than `?sockets=` and an absolute path behind it.
+    BadFolder,
     /// Not an address or a host name.
     BadHost,
     /// A port outside 0..=65535.
@@ -336,6 +367,9 @@ impl fmt::Display for FaceUriError {
             }
             FaceUriError::BadPath => {
                 "unix:// and memif:// need an absolute path, as in unix:///run/namely/namely.sock"
+            }
+            FaceUriError::BadFolder => {
+                "behind ndndpdk://host:port there may be a folder, as in ?sockets=/run/ndn, and nothing else"
             }
             FaceUriError::BadHost => "not an address or host name (an IPv6 address stands in brackets)",
             FaceUriError::BadPort => "the port must be a number from 0 to 65535",
@@ -379,6 +413,9 @@ mod tests {
             ("internal://", "internal://"),
             ("null://", "null://"),
             ("kernel://", "kernel://"),
+            ("ndndpdk://127.0.0.1", "ndndpdk://127.0.0.1:3030"),
+            ("ndndpdk://[::1]:80/?sockets=/run/x", "ndndpdk://[::1]:80?sockets=/run/x"),
+            ("ndndpdk://forwarder", "ndndpdk://forwarder:3030"),
         ] {
             assert_eq!(canonical(uri).as_deref(), Ok(expected), "{uri}");
             assert_eq!(canonical(expected).as_deref(), Ok(expected), "canonical text parses to itself");
@@ -422,6 +459,11 @@ mod tests {
             ("ether://[01:00:5e:00:17:+a]", FaceUriError::BadMac),
             ("ether://[01:00:5e:00:17:0aa]", FaceUriError::BadMac),
             ("fd://x", FaceUriError::BadHost),
+            ("ndndpdk://", FaceUriError::BadHost),
+            ("ndndpdk://x:port", FaceUriError::BadPort),
+            ("ndndpdk://x?sockets=run", FaceUriError::BadFolder),
+            ("ndndpdk://x?sockets=/", FaceUriError::BadFolder),
+            ("ndndpdk://x?folder=/run", FaceUriError::BadFolder),
         ] {
             assert_eq!(canonical(uri), Err(error), "{uri}");
         }

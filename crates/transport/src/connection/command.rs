@@ -35,7 +35,8 @@ pub enum CommandError {
     NoAnswer,
     /// The router's: a response that is none.
     BadAnswer(DecodeError),
-    /// The caller's or the environment's: the kernel's forwarder does not let the prefix be bound.
+    /// The caller's or the environment's: the kernel's forwarder or NDN-DPDK does not lead the
+    /// prefix here.
     NotBound(NotBound),
 }
 

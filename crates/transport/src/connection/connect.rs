@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use namely_memif::Options;
 use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
@@ -14,7 +15,7 @@ use super::kernel::{self, KernelLink};
 use super::peer;
 use super::stream::Stream;
 use super::udp::UdpLink;
-use super::{ethernet, memory};
+use super::{ethernet, memory, ndndpdk};
 
 /// How long one TCP address may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,15 +33,16 @@ pub(super) struct Connected {
     pub(super) local: bool,
 }
 
-/// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp`, `udp` or `kernel`, or names a
-/// station.
+/// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp`, `udp`, `kernel` or
+/// `ndndpdk`, or names a station.
 /// `trusted`: [`Options::trust_router_of`](super::Options::trust_router_of).
 pub(super) fn connect(uri: &FaceUri, trusted: &str) -> io::Result<Connected> {
     match uri {
         FaceUri::Unix(path) => stream(peer::connect(path, SocketType::STREAM, trusted)?, true),
         FaceUri::Memif { path, id } => {
             let socket = peer::connect(path, SocketType::SEQPACKET, trusted)?;
-            Ok(Connected { carrier: Box::new(memory::connect(socket, *id)?), local: true })
+            let options = Options { id: *id, trusts_server: true, ..Options::default() };
+            Ok(Connected { carrier: Box::new(memory::connect(socket, options)?), local: true })
         }
         FaceUri::Station { address, device } => {
             Ok(Connected { carrier: Box::new(ethernet::connect(*address, device)?), local: false })
@@ -65,6 +67,11 @@ pub(super) fn connect(uri: &FaceUri, trusted: &str) -> io::Result<Connected> {
             let socket = kernel::open()?;
             prepare(&socket)?;
             Ok(Connected { carrier: Box::new(KernelLink::new(socket)), local: true })
+        }
+        // Nobody there takes commands of the NFD management protocol.
+        FaceUri::NdnDpdk { server, sockets } => {
+            let attached = ndndpdk::attach(server, sockets.as_deref(), trusted)?;
+            Ok(Connected { carrier: Box::new(attached), local: false })
         }
         _ => Err(io::Error::from(io::ErrorKind::Unsupported)),
     }

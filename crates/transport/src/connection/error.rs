@@ -7,7 +7,7 @@ use std::time::Duration;
 use namely_wire::{DecodeError, FaceUri};
 use rustix::io::Errno;
 
-use super::peer;
+use super::{ManagementError, peer};
 use crate::endpoint::{BadRouter, Candidate, NamedBy};
 
 /// Why a connection cannot be made or kept.
@@ -64,6 +64,10 @@ impl NoRouter {
             }
             _ if self.tried.iter().any(|(candidate, _)| candidate.uri == FaceUri::Kernel) => {
                 "see `namely kernel status`, or name another router"
+            }
+            Some((Candidate { uri: FaceUri::NdnDpdk { .. }, .. }, error)) => {
+                let told = error.get_ref().and_then(|error| error.downcast_ref::<ManagementError>());
+                told.map_or("see the log of ndndpdk-svc, or name another router", ManagementError::hint)
             }
             Some(_) => "start one there with `namely up`, or name another",
             None => "start one with `namely up`, or name one",

@@ -27,11 +27,11 @@ const PACKETS_PER_TURN: usize = 256;
 /// How soon a full ring is looked at again: nothing tells when it no longer is.
 const RETRY_NS: u64 = 500_000;
 
-/// Attaches to interface `id` of the memif server that `socket` leads to.
-pub(super) fn connect(socket: OwnedFd, id: u32) -> io::Result<Interface> {
+/// Attaches to an interface of the memif server that `socket` leads to.
+pub(super) fn connect(socket: OwnedFd, options: Options) -> io::Result<Interface> {
     rustix::io::ioctl_fionbio(&socket, true)?;
     let started = Instant::now();
-    let mut handshake = Handshake::client(socket, Options { id, trusts_server: true, ..Options::default() });
+    let mut handshake = Handshake::client(socket, options);
     loop {
         handshake = match handshake.proceed() {
             Ok(Progress::Connected(interface)) => return Ok(*interface),

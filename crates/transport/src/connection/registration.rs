@@ -16,7 +16,7 @@ use super::command::{
     COMMAND_ATTEMPTS, COMMAND_LIFETIME_MS, CommandError, CommandSigner, FORBIDDEN, OVERTAKEN_PAUSE_NS,
     checked_response,
 };
-use super::{Connection, Incoming, Outbox, Packet};
+use super::{Connection, Incoming, ManagementError, Outbox, Packet};
 use crate::nonce::Nonces;
 
 /// Pause before a registration that failed is tried again.
@@ -51,8 +51,9 @@ pub enum Reach {
     NoRouteYet,
 }
 
-/// Why the kernel's forwarder does not let a prefix be bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a forwarder that is told of prefixes in a way of its own, the kernel's or NDN-DPDK's, does
+/// not lead one here.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotBound {
     /// Caller: another application has it, or one above or below it.
     InUse,
@@ -69,29 +70,33 @@ pub enum NotBound {
     Full,
     /// Environment: the system refuses.
     System(Errno),
+    /// What came of asking the management of NDN-DPDK.
+    NdnDpdk(ManagementError),
 }
 
 impl NotBound {
     /// What the person can do about it, if anything.
-    pub fn hint(self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             NotBound::InUse => {
                 Some("`namely kernel bind list` shows which prefixes are bound, and by which face")
             }
             NotBound::NotPermitted => Some("run it as root, or with CAP_NET_ADMIN"),
             NotBound::Full => Some("`namely kernel load` takes bindings_max=N"),
+            NotBound::NdnDpdk(error) => Some(error.hint()),
             NotBound::TooLong | NotBound::Reserved | NotBound::Shared | NotBound::System(_) => None,
         }
     }
 
     /// The number by which a system call tells it.
-    pub fn errno(self) -> Errno {
+    pub fn errno(&self) -> Errno {
         match self {
             NotBound::InUse => Errno::ADDRINUSE,
             NotBound::NotPermitted | NotBound::Reserved | NotBound::Shared => Errno::ACCESS,
             NotBound::TooLong => Errno::INVAL,
             NotBound::Full => Errno::NOSPC,
-            NotBound::System(errno) => errno,
+            NotBound::System(errno) => *errno,
+            NotBound::NdnDpdk(error) => error.errno(),
         }
     }
 }
@@ -110,6 +115,7 @@ impl fmt::Display for NotBound {
             ),
             NotBound::Full => f.write_str("the kernel's forwarder has as many bindings as it may"),
             NotBound::System(errno) => write!(f, "the kernel's forwarder does not bind it: {errno}"),
+            NotBound::NdnDpdk(error) => error.fmt(f),
         }
     }
 }
