@@ -197,7 +197,7 @@ TEST(a_flood_of_fragments_holds_no_more_than_a_mebibyte)
 	struct target target = target_new(1500);
 	uint8_t frame[1400] = { LP_PACKET, 253, 1400 >> 8, 1400 & 255 };
 	size_t at = 4;
-	uint64_t held;
+	uint64_t held, came;
 
 	frame[2] = (sizeof(frame) - 4) >> 8;
 	frame[3] = (sizeof(frame) - 4) & 255;
@@ -219,7 +219,9 @@ TEST(a_flood_of_fragments_holds_no_more_than_a_mebibyte)
 	}
 	/* Of a guest that is slow the oldest end by their time, before there is need for their room. */
 	CHECK(counter("faces", "reassembly_evicted") > 0, "older ones make room, counted");
-	CHECK(counter("faces", "reassembly_evicted") + counter_if_any("faces", "reassembly_timeout") > FLOOD / 2,
+	came = counter("stats", "in_softirq");
+	CHECK(came > FLOOD / 10, "a device that is busy drops some");
+	CHECK(counter("faces", "reassembly_evicted") + counter_if_any("faces", "reassembly_timeout") > came / 2,
 	      "most have gone");
 	still_serves(&target);
 }

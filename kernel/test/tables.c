@@ -367,12 +367,31 @@ static uint64_t count_of(int column)
 /* What must be done in turns is: so many table entries are at most done by one passage. */
 #define PER_PASSAGE 128
 
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+/* If a fifth of a millisecond that passes no door took more than one: the machine stopped the guest. */
+static bool was_stopped(void)
+{
+	double start = seconds(), now;
+
+	do
+		now = seconds();
+	while (now < start + 0.0002);
+	return now > start + 0.001;
+}
+
 TEST(full_tables_are_listed_cleared_and_expired_in_short_passages)
 {
 	static const char *const kinds[] = { "", "packets", "time", "lists", "control" };
 	const uint8_t station[6] = { 2, 0, 0, 0, 0, 0x77 };
 	struct octets packet;
-	uint64_t before, more = 0, all = 0;
+	uint64_t before, more = 0, all = 0, stops = 0;
 	int consumer, producer;
 	long face;
 	char name[32];
@@ -393,6 +412,7 @@ TEST(full_tables_are_listed_cleared_and_expired_in_short_passages)
 		packet = interest_with(name, -1, false, 1000);
 		packet_send(consumer, &packet);
 		packet_receive(producer);
+		stops += was_stopped();
 		if (i >= DATA_KEPT / 2)	/* the others expire */
 			continue;
 		packet = data_for(name, 10);
@@ -423,19 +443,13 @@ TEST(full_tables_are_listed_cleared_and_expired_in_short_passages)
 		more += passages.more;
 		all += passages.up_to_1_ms + passages.more;
 	}
+	printf("  of %d moments outside %lu did\n", DATA_KEPT, (unsigned long)stops);
 	/* An emulated processor is stopped now and then by the machine that runs it. */
-	CHECK(more * 100 <= all, "%lu of %lu took more than a millisecond", (unsigned long)more, (unsigned long)all);
+	CHECK(more * 100 * DATA_KEPT <= (DATA_KEPT + 100 * stops) * all, "%lu of %lu took more than a millisecond",
+	      (unsigned long)more, (unsigned long)all);
 }
 
 /* ---- under load ---- */
-
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec * 1e-9;
-}
 
 static int by_size(const void *one, const void *other)
 {
