@@ -463,7 +463,7 @@ impl Spread<'_> {
 /// instead, for figures (docs/experiments/n-dise.md): ranges, round trip in ms, runs, and MiB of a
 /// file.
 #[test]
-fn a_vector_read_over_a_long_path_takes_four_round_trips_beside_its_transfer() {
+fn a_vector_read_over_a_long_path_asks_for_its_ranges_at_once() {
     let Some(site) = Site::new() else { return };
     let Some(python) = or_skip(Need::Python, xrootd_python()) else { return };
     let set = std::env::var("NAMELY_SPREAD").ok();
