@@ -53,7 +53,8 @@ fn short_runs_of_the_networks_of_n_dise_come_out_as_they_are_kept() {
 ///
 #[test]
 fn by_plan_a_disk_answers_and_is_written_less_than_by_what_leaves_memory() {
-    let mut table = Table::new(&["tiers, way", "Mbit/s", "ms", "Mbit/s", "ms", "hits %", "of disks %", "written"]);
+    let mut table =
+        Table::new(&["tiers, way", "Mbit/s", "ms", "Mbit/s", "ms", "hits %", "of disks %", "written"]);
     let arms = Place::Tiers.arms();
     let outcomes = [1, 5].map(|i| {
         let outcome = Ndise::new(Place::Tiers, arms[i], 1).lasting(2 * SHORT_NS).run();
@@ -81,7 +82,8 @@ fn by_plan_a_disk_answers_and_is_written_less_than_by_what_leaves_memory() {
 /// belongs, and what was under way alone counts twice.
 #[test]
 fn after_a_fault_routers_agree_again_within_two_slots_and_no_vip_is_lost_or_made() {
-    let heads = ["fault", "before", "meanwhile", "after", "back after", "exchange", "again", "twice", "at most"];
+    let heads =
+        ["fault", "before", "meanwhile", "after", "back after", "exchange", "again", "twice", "at most"];
     let mut table = Table::new(&heads);
     for fault in Fault::ALL {
         let outcome = Faults::new(fault, Arm::VIP, 1).lasting(SHORT_NS * 4 / 3).run();

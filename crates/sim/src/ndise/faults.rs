@@ -10,11 +10,11 @@ use namely_forwarder::CsPolicy;
 use namely_vip::Vip;
 
 use super::{Arm, BEST, Below, Built, FAST_ROUTE, Ndise, Place, agent, prefix, set_routes, spec};
+use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::{ObjectReader, VipAgent};
 use crate::network::PortId;
 use crate::node::Packet;
-use crate::MS;
 
 /// The forwarder to which something happens, and the server.
 const FORWARDER: usize = 1;
