@@ -86,7 +86,7 @@ fn after_a_fault_routers_agree_again_within_two_slots_and_no_vip_is_lost_or_made
         ["fault", "before", "meanwhile", "after", "back after", "exchange", "again", "twice", "at most"];
     let mut table = Table::new(&heads);
     for fault in Fault::ALL {
-        let outcome = Faults::new(fault, Arm::VIP, 1).lasting(SHORT_NS * 4 / 3).run();
+        let outcome = Faults::new(fault, Arm::VIP, 1).lasting(SHORT_NS * 2 / 3).run();
         let mbps = |when: usize| (outcome.bps[0][when] + outcome.bps[1][when]) / 1e6;
         let vips = |count: u64| format!("{:.2}", count as f64 / namely_vip::UNIT as f64);
         let slots = |slots: Option<u64>| slots.map_or("never".to_owned(), |slots| slots.to_string());
