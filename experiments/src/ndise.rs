@@ -1,6 +1,6 @@
 //! `ndise`: the networks of N-DISE (ICN 2022, section 5.2; rows VI-24 to VI-29) in virtual time,
-//! with VIP and with the ways of caching and forwarding that it is compared with; memory over disks,
-//! and faults.
+//! with VIP and with the ways of caching and forwarding that it is compared with; memory over
+//! disks, and faults.
 //!
 //! Runs of different seeds go on at once; what each comes to follows from its seed alone.
 
@@ -71,7 +71,7 @@ pub struct Ndise {
     /// Runs of each arm, with the seeds 1, 2 …
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
     pub seeds: u64,
-    /// Virtual time of a run, of which the last third is measured; of faults its quarters are compared
+    /// Virtual time of a run, of which the last third is measured, of faults each quarter
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=MINUTES_MAX))]
     pub minutes: u64,
     /// Runs at once

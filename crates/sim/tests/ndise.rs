@@ -78,8 +78,8 @@ fn by_plan_a_disk_answers_and_is_written_less_than_by_what_leaves_memory() {
     common::shown(PAGE, "n-dise-tiers", &table.text());
 }
 
-/// VI-10, and what is asked of faults: whatever happens to a router or a link, every VIP is where it
-/// belongs, and what was under way alone counts twice.
+/// VI-10, and what is asked of faults: whatever happens to a router or a link, every VIP is where
+/// it belongs, and what was under way alone counts twice.
 #[test]
 fn after_a_fault_routers_agree_again_within_two_slots_and_no_vip_is_lost_or_made() {
     let heads =

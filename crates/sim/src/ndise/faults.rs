@@ -1,6 +1,6 @@
-//! Faults under load, on the network with two ways: the forwarder on the shorter one stops and comes
-//! back with nothing in its tables, its link to the server goes down and comes back, or it claims to
-//! be the source of everything and answers nothing.
+//! Faults under load, on the network with two ways: the forwarder on the shorter one stops and
+//! comes back with nothing in its tables, its link to the server goes down and comes back, or it
+//! claims to be the source of everything and answers nothing.
 //!
 //! What comes to the consumers is measured before, meanwhile and after, each a quarter of the run
 //! (the first quarter warms up), and VIPs are booked: every one that was asked for or came again is
@@ -78,8 +78,8 @@ pub struct Outcome {
     /// Slots from the end of the fault to the first in which both consumers together have
     /// nine tenths of what they had before; none if there was none.
     pub back_slots: Option<u64>,
-    /// With VIP, slots from the end of the fault until the forwarder and all its neighbours use each
-    /// other's counts again.
+    /// With VIP, slots from the end of the fault until the forwarder and all its neighbours use
+    /// each other's counts again.
     pub exchange_slots: Option<u64>,
     /// Interests that were sent again.
     pub retransmissions: u64,
