@@ -1,7 +1,10 @@
 //! `ndise`: the networks of N-DISE (ICN 2022, section 5.2; rows VI-24 to VI-29) in virtual time,
-//! with VIP and with the ways of caching and forwarding that it is compared with.
+//! with VIP and with the ways of caching and forwarding that it is compared with; memory over
+//! disks, and faults.
 //!
 //! Runs of different seeds go on at once; what each comes to follows from its seed alone.
+
+mod faults;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -32,14 +35,29 @@ pub enum Experiment {
     Narrow,
     /// Two ways to the server
     Multipath,
+    /// Two forwarders in a line, each with a disk below its memory
+    Tiers,
+    /// A router that stops, a link that goes down, a router that claims V = 0 for everything
+    Faults,
 }
 
 impl Experiment {
-    pub(crate) fn place(self) -> Place {
+    const ALL: [Experiment; 5] = [
+        Experiment::Service,
+        Experiment::Narrow,
+        Experiment::Multipath,
+        Experiment::Tiers,
+        Experiment::Faults,
+    ];
+
+    /// The network whose ways are compared without a fault.
+    fn place(self) -> Option<Place> {
         match self {
-            Experiment::Service => Place::Service,
-            Experiment::Narrow => Place::Narrow,
-            Experiment::Multipath => Place::Multipath,
+            Experiment::Service => Some(Place::Service),
+            Experiment::Narrow => Some(Place::Narrow),
+            Experiment::Multipath => Some(Place::Multipath),
+            Experiment::Tiers => Some(Place::Tiers),
+            Experiment::Faults => None,
         }
     }
 }
@@ -53,7 +71,7 @@ pub struct Ndise {
     /// Runs of each arm, with the seeds 1, 2 …
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
     pub seeds: u64,
-    /// Virtual time of a run, of which the last third is measured
+    /// Virtual time of a run, of which the last third is measured, of faults each quarter
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=MINUTES_MAX))]
     pub minutes: u64,
     /// Runs at once
@@ -78,13 +96,18 @@ type Run = (ndise::Ndise, Outcome);
 /// # Errors
 /// What could not be read or written.
 pub fn run(options: &Ndise) -> Result<(), Error> {
-    let mut places: Vec<Place> = options.experiment.iter().map(|one| one.place()).collect();
-    if places.is_empty() {
-        places.extend(Place::ALL);
-    }
+    let all = options.experiment.is_empty().then_some(Experiment::ALL);
+    let wanted = all.iter().flatten().chain(&options.experiment);
     let known = options.from.as_deref().map(read).transpose()?;
     let mut bars = Vec::new();
-    for place in places {
+    for experiment in wanted {
+        let Some(place) = experiment.place() else {
+            // Its lines say all that its table does.
+            if known.is_none() {
+                faults::run(options)?;
+            }
+            continue;
+        };
         let runs = match &known {
             Some(known) => known.iter().filter(|(run, _)| run.place == place).cloned().collect(),
             None => runs(place, options),
@@ -109,13 +132,22 @@ fn runs(place: Place, options: &Ndise) -> Vec<Run> {
     let jobs: Vec<ndise::Ndise> = jobs
         .map(|(arm, seed)| ndise::Ndise::new(place, arm, seed).lasting(options.minutes * 60 * SECOND))
         .collect();
+    side_by_side(options.threads, &jobs, ndise::Ndise::run)
+}
+
+/// Does all jobs, so many at once; what each comes to stands behind it.
+fn side_by_side<J, O>(threads: u16, jobs: &[J], run: impl Fn(&J) -> O + Sync) -> Vec<(J, O)>
+where
+    J: Copy + Send + Sync,
+    O: Send,
+{
     let (waiting, done) = (Mutex::new(jobs.iter().enumerate()), Mutex::new(Vec::new()));
     let next = || waiting.lock().ok()?.next();
     thread::scope(|scope| {
-        for _ in 0..options.threads {
+        for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((i, job)) = next() {
-                    let outcome = job.run();
+                    let outcome = run(job);
                     if let Ok(mut done) = done.lock() {
                         done.push((i, (*job, outcome)));
                     }
@@ -147,22 +179,36 @@ fn table(place: Place, runs: &[Run]) -> String {
         format!("{other} Mbit/s"),
         "ms".into(),
         "hits %".into(),
+        "of disks %".into(),
+        "written".into(),
     ];
-    let mut table = Table::new(&heads.each_ref().map(String::as_str));
+    let has_disks = place == Place::Tiers;
+    let columns = if has_disks { heads.len() } else { heads.len() - 2 };
+    let heads: Vec<&str> = heads.iter().map(String::as_str).take(columns).collect();
+    let mut table = Table::new(&heads);
     for arm in place.arms() {
-        let bps = |i: usize| cell(of_arm(runs, arm).map(|outcome| outcome.got[i].bps / 1e6), 2);
-        let ms = |i: usize| cell(of_arm(runs, arm).map(|outcome| outcome.got[i].delay_ms), 1);
-        let hits = cell(of_arm(runs, arm).map(|outcome| outcome.hits * 100.0), 1);
-        table.row([arm.label(), bps(0), ms(0), bps(1), ms(1), hits]);
+        let of = |value: &dyn Fn(&Outcome) -> f64, digits| cell(of_arm(runs, arm).map(value), digits);
+        let bps = |i: usize| of(&|outcome| outcome.got[i].bps / 1e6, 2);
+        let ms = |i: usize| of(&|outcome| outcome.got[i].delay_ms, 1);
+        let hits = of(&|outcome| outcome.hits * 100.0, 1);
+        let row = [arm.label(), bps(0), ms(0), bps(1), ms(1), hits];
+        if has_disks {
+            let disk_hits = of(&|outcome| outcome.disk_hits * 100.0, 1);
+            let [label, a, b, c, d, hits] = row;
+            table.row([label, a, b, c, d, hits, disk_hits, of(&|outcome| outcome.disk_written, 1)]);
+        } else {
+            table.row(row);
+        }
     }
     let mut text = table.text();
-    for (run, outcome) in runs.iter().filter(|(run, _)| run.arm == Arm::VIP) {
+    for (run, outcome) in runs.iter().filter(|(run, _)| run.arm.is_vip()) {
         for (held, which) in outcome.held.iter().zip(["first", "second"]) {
             if let Some((ranks, slots)) = held.first() {
                 let of: usize = held.iter().map(|(_, slots)| slots).sum();
                 let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
                 let ranks = ranks.join(" ");
-                text += &format!("vip, seed {}: {which} keeps {ranks} in {slots} of {of} slots\n", run.seed);
+                let (way, seed) = (run.arm.label(), run.seed);
+                text += &format!("{way}, seed {seed}: {which} keeps {ranks} in {slots} of {of} slots\n");
             }
         }
     }
@@ -180,7 +226,8 @@ fn line((run, outcome): &Run) -> serde_json::Value {
     json!({
         "place": run.place.label(), "arm": run.arm.label(), "seed": run.seed,
         "measured_s": run.counted_ns / SECOND, "consumers": got.collect::<Vec<_>>(),
-        "hit_ratio": outcome.hits, "held": outcome.held, "exchange_octets": outcome.exchange_octets,
+        "hit_ratio": outcome.hits, "disk_hit_ratio": outcome.disk_hits,
+        "disk_written_objects": outcome.disk_written, "held": outcome.held, "exchange_octets": outcome.exchange_octets,
     })
 }
 
@@ -213,6 +260,8 @@ fn run_of(value: &serde_json::Value) -> Option<Run> {
     let outcome = Outcome {
         got: [got(0)?, got(1)?],
         hits: value["hit_ratio"].as_f64()?,
+        disk_hits: value["disk_hit_ratio"].as_f64()?,
+        disk_written: value["disk_written_objects"].as_f64()?,
         held: serde_json::from_value(value["held"].clone()).ok()?,
         exchange_octets: value["exchange_octets"].as_f64()?,
     };

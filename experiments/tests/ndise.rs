@@ -43,3 +43,17 @@ fn a_minute_of_the_service_network_is_a_line_for_each_arm_with_what_the_paper_me
     let svg = std::fs::read_to_string(&plot).expect("a plot");
     assert!(svg.contains("service: hit ratio, %"));
 }
+
+/// Each fault with each way, and with VIP the books of all VIPs.
+#[test]
+fn a_minute_of_faults_is_a_line_for_each_and_no_vip_is_lost_or_made() {
+    let text = ndise(&["--experiment", "faults", "--seeds", "1", "--minutes", "1", "--json"]);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 9, "{text}");
+    for line in lines.iter().filter(|line| line["arm"] == "vip") {
+        assert_eq!(line["wrong_books"], 0, "{line}");
+        assert!(line["asked"].as_u64() > Some(0), "{line}");
+        assert!(line["twice"].as_u64() <= line["twice_max"].as_u64(), "{line}");
+        assert!(line["exchange_slots"].as_u64().is_some_and(|slots| slots <= 2), "{line}");
+    }
+}

@@ -3,8 +3,9 @@
 use std::any::Any;
 
 use namely_forwarder::{FaceId, Received};
-use namely_wire::LpHeaders;
+use namely_wire::{LpHeaders, Name};
 
+use crate::disk::Disk;
 use crate::node::{NodeId, Packet, Router};
 use crate::random::Random;
 
@@ -33,6 +34,7 @@ pub struct Context<'a> {
     pub(crate) face: FaceId,
     pub(crate) random: &'a mut Random,
     pub(crate) forwarder: &'a Router,
+    pub(crate) disk: Option<&'a mut Disk>,
     pub(crate) sent: &'a mut Vec<Received<Packet>>,
     pub(crate) wake_at_ns: Option<u64>,
 }
@@ -61,6 +63,14 @@ impl Context<'_> {
     /// The node's forwarder, to read or change its tables.
     pub fn forwarder(&self) -> &Router {
         self.forwarder
+    }
+
+    /// Says what the node's disk is to keep, if it has one: what is below these names leaves it
+    /// last. To be said from [`Behaviour::wake`]; in the middle of a packet it is not heard.
+    pub fn disk_plan(&mut self, names: Vec<Name>) {
+        if let Some(disk) = &mut self.disk {
+            disk.plan(names);
+        }
     }
 
     /// Sends a packet to the forwarder.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use namely_forwarder::{Completion, Leaving, Ticket, TierAnswer, TierWrite, Wanted};
+use namely_wire::Name;
 
 use crate::node::Packet;
 
@@ -25,10 +26,15 @@ pub struct DiskSpec {
     pub bypasses: bool,
     /// Requests that may pend: beyond them it reads for nobody and writes nothing.
     pub pending_max: usize,
-    /// Data that it holds. When full, the oldest leaves.
+    /// Data that it holds. When full, the oldest leaves, and what a behaviour has planned for it
+    /// last ([`crate::Context::disk_plan`]).
     pub packets_max: usize,
+    /// True if a read makes a Data as new as a write does, and what it has is not written again.
+    pub renews: bool,
     /// True if what leaves the memory is written.
     pub writes: bool,
+    /// True if of that only what was asked for in memory is, and what is planned.
+    pub writes_asked: bool,
     /// True if the node's processor carries out each request itself, and all else waits for it.
     pub blocking: bool,
     /// What packets cost the node's processor.
@@ -48,7 +54,9 @@ impl Default for DiskSpec {
             bypasses: true,
             pending_max: 4096,
             packets_max: 65_536,
+            renews: false,
             writes: true,
+            writes_asked: false,
             blocking: false,
             processing: Processing::default(),
         }
@@ -97,14 +105,20 @@ pub(crate) struct Done {
 struct Kept {
     packet: Packet,
     fresh_until_ns: u64,
+    /// Its key in the order.
+    age: u64,
 }
 
 pub(crate) struct Disk {
     spec: DiskSpec,
     /// By the octets of their names.
     held: BTreeMap<Vec<u8>, Kept>,
-    /// The oldest first.
-    order: VecDeque<Vec<u8>>,
+    /// Names of what it holds, the oldest first.
+    order: BTreeMap<u64, Vec<u8>>,
+    /// The youngest's key in it.
+    age: u64,
+    /// Names below which all is planned for it.
+    planned: Vec<Name>,
     queue: VecDeque<Job>,
     running: usize,
     /// Requests that begin now, each with how long it takes.
@@ -122,7 +136,9 @@ impl Disk {
         Disk {
             spec,
             held: BTreeMap::new(),
-            order: VecDeque::new(),
+            order: BTreeMap::new(),
+            age: 0,
+            planned: Vec::new(),
             queue: VecDeque::new(),
             running: 0,
             begun: Vec::new(),
@@ -175,7 +191,8 @@ impl Disk {
 
     /// As [`namely_forwarder::Output::tier_write`].
     pub(crate) fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
-        if !self.spec.writes {
+        let is_asked = leaving.was_asked_for || !self.spec.writes_asked;
+        if !self.spec.writes || !is_asked || self.spec.renews && self.holds(&leaving.packet) {
             return TierWrite::Refused;
         }
         if self.spec.bypasses && self.is_busy() || self.pending() >= self.spec.pending_max {
@@ -220,8 +237,11 @@ impl Disk {
         match job {
             Job::Read(ticket, name) => {
                 self.reads += 1;
+                if self.spec.renews {
+                    self.renew(&name);
+                }
                 let completion = match self.held.get(&name) {
-                    Some(Kept { packet, fresh_until_ns }) => {
+                    Some(Kept { packet, fresh_until_ns, .. }) => {
                         Completion::Found { packet: packet.clone(), fresh_until_ns: *fresh_until_ns, is_busy }
                     }
                     None => Completion::Absent,
@@ -240,12 +260,47 @@ impl Disk {
     pub(crate) fn keep(&mut self, packet: Packet, fresh_until_ns: u64) {
         let Ok(data) = namely_wire::DataView::parse(&packet) else { return };
         let name = data.name.as_bytes().to_vec();
-        if self.held.insert(name.clone(), Kept { packet, fresh_until_ns }).is_none() {
-            self.order.push_back(name);
+        let age = self.held.get(&name).map_or(self.age + 1, |known| known.age);
+        self.age = self.age.max(age);
+        self.order.insert(age, name.clone());
+        self.held.insert(name, Kept { packet, fresh_until_ns, age });
+        while self.held.len() > self.spec.packets_max {
+            self.let_oldest_go();
         }
-        while self.held.len() > self.spec.packets_max
-            && let Some(oldest) = self.order.pop_front()
-        {
+    }
+
+    fn holds(&self, packet: &Packet) -> bool {
+        let data = namely_wire::DataView::parse(packet);
+        data.is_ok_and(|data| self.held.contains_key(data.name.as_bytes()))
+    }
+
+    /// What is below these names leaves last.
+    pub(crate) fn plan(&mut self, names: Vec<Name>) {
+        self.planned = names;
+    }
+
+    /// Makes a Data the youngest.
+    fn renew(&mut self, name: &[u8]) {
+        let Some(kept) = self.held.get_mut(name) else { return };
+        self.age += 1;
+        let before = std::mem::replace(&mut kept.age, self.age);
+        if let Some(name) = self.order.remove(&before) {
+            self.order.insert(self.age, name);
+        }
+    }
+
+    /// The oldest that is not planned leaves, or the oldest if all are. What is passed over becomes
+    /// young, so that it is not looked at again and again.
+    fn let_oldest_go(&mut self) {
+        for _ in 0..self.held.len() {
+            let Some((_, name)) = self.order.first_key_value() else { return };
+            if !self.planned.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+                break;
+            }
+            let name = name.clone();
+            self.renew(&name);
+        }
+        if let Some((_, oldest)) = self.order.pop_first() {
             self.held.remove(&oldest);
         }
     }

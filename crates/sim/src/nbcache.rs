@@ -172,7 +172,9 @@ impl NbCache {
             bypasses: self.case.bypasses(),
             pending_max: QUEUE,
             packets_max: usize::MAX,
+            renews: false,
             writes: true,
+            writes_asked: false,
             blocking: is_blocking,
             processing: Processing { absent_ns, issue_ns: 43_900, bypass_ns: 91_600 },
         };

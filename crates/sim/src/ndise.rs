@@ -6,12 +6,19 @@
 //! Mbit/s for 16 Gbit/s, a window of 8 packets for 8192. Packets stay as large as they are, so that
 //! one takes 3.2 ms to leave where it takes 3.2 us; links are shorter by that, so that round trips
 //! are the paper's.
+//!
+//! Beyond the paper, memory over a disk (`X-04`): [`Place::Tiers`]; and [`faults`].
+
+pub mod faults;
 
 use namely_forwarder::{CsPolicy, FaceId, ObjectName};
-use namely_vip::{Config, Decay, Follow, NeighbourConfig, Object, Objects, Plane, PlaneConfig, Tier, Vip};
+use namely_vip::{
+    Config, Decay, Follow, NeighbourConfig, Object, Objects, Plane, PlaneConfig, Tier, UNIT, Vip,
+};
 use namely_wire::Name;
 
 use crate::behaviours::{Demand, ObjectReader, Producer, VipAgent};
+use crate::disk::DiskSpec;
 use crate::link::LinkSpec;
 use crate::network::{AppId, Network, PortId};
 use crate::node::{NodeId, RouterSpec};
@@ -36,6 +43,17 @@ const RTO_NS: u64 = 2 * SECOND;
 /// What a forwarder's memory gives, octets per second: 32 Gbit/s.
 const READ_OCTETS_PER_S: u64 = 4_000_000;
 
+/// Objects for which a forwarder's disk has room, where it has one.
+pub const DISK_ROOM: usize = 10;
+
+/// How long a forwarder's disk takes to read or write a packet, ns: a fifth of memory's rate, of
+/// which two consumers together take more.
+const DISK_NS: u64 = CONTENT_OCTETS as u64 * 5 * SECOND / READ_OCTETS_PER_S;
+
+/// Requests that pend at a disk when Interests go on without it: reading them takes 32 ms, and the
+/// next forwarder is 40 ms away.
+const DISK_THRESHOLD: usize = 4;
+
 /// How long scores take to halve, ms: ln 2 / 0.000015 s.
 const HALF_LIFE_MS: u64 = 46_209_812;
 
@@ -55,11 +73,13 @@ pub enum Place {
     Narrow,
     /// Two consumers, one of them at a forwarder, two ways to the server.
     Multipath,
+    /// The service network, with a disk below each forwarder's memory.
+    Tiers,
 }
 
 impl Place {
     /// All of them.
-    pub const ALL: [Place; 3] = [Place::Service, Place::Narrow, Place::Multipath];
+    pub const ALL: [Place; 4] = [Place::Service, Place::Narrow, Place::Multipath, Place::Tiers];
 
     /// Its name.
     pub fn label(self) -> &'static str {
@@ -67,6 +87,7 @@ impl Place {
             Place::Service => "service",
             Place::Narrow => "narrow",
             Place::Multipath => "multipath",
+            Place::Tiers => "tiers",
         }
     }
 
@@ -74,7 +95,7 @@ impl Place {
     pub fn wires(self) -> Vec<Wire> {
         let to_server = if self == Place::Narrow { 2 } else { 16 };
         match self {
-            Place::Service | Place::Narrow => {
+            Place::Service | Place::Narrow | Place::Tiers => {
                 vec![Wire(0, 1, 85, to_server), Wire(1, 2, 40, 16), Wire(2, 3, 23, 16), Wire(2, 4, 66, 16)]
             }
             Place::Multipath => {
@@ -105,7 +126,8 @@ impl Place {
 
     /// The ways that are compared.
     pub fn arms(self) -> Vec<Arm> {
-        let arm = |strategy, policy| Arm { strategy, policy };
+        let arm = |strategy, policy| Arm { strategy, policy, below: Below::Nothing };
+        let over = |policy, below| Arm { strategy: BEST, policy: Some(policy), below };
         match self {
             Place::Service | Place::Narrow => vec![
                 arm(BEST, None),
@@ -122,6 +144,15 @@ impl Place {
                 arm(FAST_ROUTE, Some(CsPolicy::S3Fifo)),
                 Arm::VIP,
             ],
+            Place::Tiers => vec![
+                arm(BEST, Some(CsPolicy::Arc)),
+                over(CsPolicy::Lru, Below::All),
+                over(CsPolicy::Arc, Below::All),
+                over(CsPolicy::Arc, Below::AskedFor),
+                Arm::VIP,
+                Arm { below: Below::Planned(0), ..Arm::VIP },
+                Arm { below: Below::Planned(4), ..Arm::VIP },
+            ],
         }
     }
 }
@@ -131,6 +162,20 @@ const ROUND_ROBIN: &str = "round-robin";
 const FAST_ROUTE: &str = "fast-route";
 const VIP: &str = "vip";
 
+/// What is below a forwarder's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing.
+    Nothing,
+    /// A disk to which all is written that leaves memory; what was read longest ago leaves it.
+    All,
+    /// The same, but of what leaves memory only what was asked for there.
+    AskedFor,
+    /// A disk to which objects are written by plan. To admit one, and to evict one, costs what
+    /// reading is worth of so many VIPs.
+    Planned(u64),
+}
+
 /// How routers forward, and what they cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arm {
@@ -138,18 +183,32 @@ pub struct Arm {
     pub strategy: &'static str,
     /// The content store's policy; none: with VIP whole objects by plan, else no cache.
     pub policy: Option<CsPolicy>,
+    /// What is below it.
+    pub below: Below,
 }
 
 impl Arm {
     /// Joint caching and forwarding.
-    pub const VIP: Arm = Arm { strategy: VIP, policy: None };
+    pub const VIP: Arm = Arm { strategy: VIP, policy: None, below: Below::Nothing };
+
+    /// Returns true if it is joint caching and forwarding, whatever is below memory.
+    pub fn is_vip(self) -> bool {
+        self.strategy == VIP
+    }
 
     /// Its name.
     pub fn label(self) -> String {
-        match (self.strategy, self.policy) {
+        let above = match (self.strategy, self.policy) {
             (VIP, _) => VIP.to_owned(),
             (strategy, None) => format!("{strategy}, no cache"),
             (strategy, Some(policy)) => format!("{strategy}, {}", policy.name()),
+        };
+        match self.below {
+            Below::Nothing => above,
+            Below::All => format!("{above}, disk of all"),
+            Below::AskedFor => format!("{above}, disk of hits"),
+            Below::Planned(0) => format!("{above}, disk"),
+            Below::Planned(cost) => format!("{above}, disk, cost {cost}"),
         }
     }
 }
@@ -178,6 +237,8 @@ pub struct Ndise {
     pub warm_ns: u64,
     /// See there.
     pub counted_ns: u64,
+    /// Slot, ms, and amplification: the network's.
+    pub slot: (u32, u8),
 }
 
 /// What one run came to.
@@ -187,6 +248,10 @@ pub struct Outcome {
     pub got: [Got; 2],
     /// Interests that forwarders with caches answered themselves, of those that came to them.
     pub hits: f64,
+    /// Of these, those that their disks answered.
+    pub disk_hits: f64,
+    /// What was written to these disks while it was measured, objects.
+    pub disk_written: f64,
     /// With VIP, of each forwarder: objects that it kept, most popular first, and in how many slots
     /// that were measured.
     pub held: [Vec<(Vec<usize>, usize)>; 2],
@@ -201,7 +266,8 @@ fn prefix() -> Name {
 impl Ndise {
     /// The paper's run: 1.5 h, of which the last third is measured.
     pub fn new(place: Place, arm: Arm, seed: u64) -> Self {
-        Ndise { place, arm, seed, warm_ns: 3600 * SECOND, counted_ns: 1800 * SECOND }
+        let slot = place.slot();
+        Ndise { place, arm, seed, warm_ns: 3600 * SECOND, counted_ns: 1800 * SECOND, slot }
     }
 
     /// A run as long as this in all, of which the last third is measured.
@@ -218,24 +284,45 @@ impl Ndise {
         let before = net.lookups();
         net.network.run_until(self.warm_ns + self.counted_ns);
         let after = net.lookups();
-        let share = |(hits, met): (u64, u64)| hits as f64 / met.max(1) as f64;
+        let share = |hits: u64| hits as f64 / (after.met - before.met).max(1) as f64;
         Outcome {
             got: [0, 1].map(|i| net.got(i, self.counted_ns)),
-            hits: share((after.0 - before.0, after.1 - before.1)),
+            hits: share(after.hits - before.hits),
+            disk_hits: share(after.disk_hits - before.disk_hits),
+            disk_written: (after.written - before.written) as f64 / PACKETS as f64,
             held: [0, 1].map(|i| net.held(i)),
             exchange_octets: net.exchange_octets(),
         }
     }
 }
 
+/// What forwarders with caches did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lookups {
+    /// Interests of objects that came to them, those that they answered, and of these those that
+    /// their disks did.
+    met: u64,
+    hits: u64,
+    disk_hits: u64,
+    /// Data that were written to their disks.
+    written: u64,
+}
+
+/// A node's neighbours: which node, the own face to it, and the link's rate, octets per second.
+type Neighbours = Vec<(usize, FaceId, u64)>;
+
 /// A network with what is to be read.
 struct Built {
+    of: Ndise,
     network: Network,
     nodes: Vec<NodeId>,
     caches: [usize; 2],
     readers: Vec<AppId>,
     agents: Vec<AppId>,
-    links: usize,
+    ports: Vec<PortId>,
+    neighbours: Vec<Neighbours>,
+    /// Of each node, which of its neighbours are nearer to the server.
+    hops: Vec<Vec<usize>>,
 }
 
 impl Built {
@@ -252,15 +339,8 @@ impl Built {
             .collect();
         let neighbours = neighbours(&network, &wires, &ports, count);
         let hops = hops(&neighbours, place.server());
-        for (n, hops) in hops.iter().enumerate() {
-            let router = network.router(nodes[n]);
-            for (cost, b) in hops.iter().enumerate() {
-                let face = neighbours[n][*b].1;
-                router.fib_add_nexthop(prefix().as_name(), face, cost as u64).expect("room in the FIB");
-            }
-            let strategy = Name::new().join_generic(*b"localhost").join_generic(*b"nfd");
-            let strategy = strategy.join_generic(*b"strategy").join_generic(of.arm.strategy.as_bytes());
-            router.strategy_set(Name::new().as_name(), strategy.as_name()).expect("a strategy");
+        for n in 0..count {
+            set_routes(&network, nodes[n], of.arm, hops[n].iter().map(|b| neighbours[n][*b].1));
         }
         network.attach(nodes[place.server()], Box::new(Producer::new(prefix(), CONTENT_OCTETS)));
         let interval_ns = CONTENT_OCTETS as u64 * 8 * SECOND / CONSUMER_BPS;
@@ -270,27 +350,35 @@ impl Built {
             ObjectReader::new(&prefix(), OBJECTS, PACKETS, window, interval_ns, RTO_NS, from, seed)
         };
         let mut agents = Vec::new();
-        if of.arm == Arm::VIP {
+        if of.arm.is_vip() {
             for n in 0..count {
-                let is_cache = caches.contains(&n);
-                let agent = agent(of, &network, nodes[n], &neighbours[n], &hops[n], is_cache);
+                let honest = (caches.contains(&n), n == place.server());
+                let agent = agent(of, &network, nodes[n], &neighbours[n], &hops[n], honest, 0);
                 agents.push(network.attach_with_local_fields(nodes[n], Box::new(agent)));
             }
         }
         let readers = place.consumers().into_iter().enumerate();
         let readers = readers.map(|(i, (_, n))| network.attach(nodes[n], Box::new(reader(i)))).collect();
-        Built { network, nodes, caches, readers, agents, links: 2 * wires.len() }
+        Built { of: *of, network, nodes, caches, readers, agents, ports, neighbours, hops }
     }
 
-    /// Hits and Interests of objects at the forwarders with caches.
-    fn lookups(&self) -> (u64, u64) {
-        let of = |n: &usize| {
-            let status = self.network.router(self.nodes[*n]).cs_status();
-            let agent = self.agents.get(*n).and_then(|agent| self.network.behaviour::<VipAgent>(*agent));
-            let looked_up = agent.map_or(0, |agent| agent.looked_up);
-            (status.hits, status.hits + status.misses - looked_up)
-        };
-        self.caches.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    fn agent(&self, n: usize) -> Option<&VipAgent> {
+        self.agents.get(n).and_then(|agent| self.network.behaviour::<VipAgent>(*agent))
+    }
+
+    /// What the forwarders with caches did up to now.
+    fn lookups(&self) -> Lookups {
+        let mut sum = Lookups::default();
+        for n in self.caches {
+            let router = self.network.router(self.nodes[n]);
+            let (status, disk_hits) = (router.cs_status(), router.counters().tier.hits);
+            let looked_up = self.agent(n).map_or(0, |agent| agent.looked_up);
+            sum.met += status.hits + status.misses - looked_up;
+            sum.hits += status.hits + disk_hits;
+            sum.disk_hits += disk_hits;
+            sum.written += self.network.disk_counts(self.nodes[n]).writes;
+        }
+        sum
     }
 
     fn got(&self, i: usize, counted_ns: u64) -> Got {
@@ -305,10 +393,7 @@ impl Built {
     }
 
     fn held(&self, i: usize) -> Vec<(Vec<usize>, usize)> {
-        let agent = self.agents.get(self.caches[i]);
-        let Some(agent) = agent.and_then(|agent| self.network.behaviour::<VipAgent>(*agent)) else {
-            return Vec::new();
-        };
+        let Some(agent) = self.agent(self.caches[i]) else { return Vec::new() };
         let mut held: Vec<(Vec<usize>, usize)> = Vec::new();
         for now in &agent.held {
             let ranks: Vec<usize> = now.iter().map(|k| k + 1).collect();
@@ -325,13 +410,39 @@ impl Built {
         let agents = self.agents.iter().filter_map(|agent| self.network.behaviour::<VipAgent>(*agent));
         let (octets, slots) =
             agents.fold((0, 0), |(octets, _), agent| (octets + agent.octets, agent.vip().slot()));
-        octets as f64 / (slots.max(1) * self.links as u64) as f64
+        octets as f64 / (slots.max(1) * 2 * self.ports.len() as u64) as f64
     }
 }
 
 fn spec(arm: Arm, is_cache: bool) -> RouterSpec {
     let packets = if is_cache && arm.policy.is_some() { ROOM * PACKETS as usize } else { 0 };
-    RouterSpec { cs_packets_max: packets, cs_policy: arm.policy.unwrap_or_default(), ..RouterSpec::default() }
+    let disk = DiskSpec {
+        read_ns: DISK_NS,
+        write_ns: DISK_NS,
+        threads: 1,
+        threshold: DISK_THRESHOLD,
+        packets_max: DISK_ROOM * PACKETS as usize,
+        renews: true,
+        writes_asked: arm.below == Below::AskedFor,
+        ..DiskSpec::default()
+    };
+    RouterSpec {
+        cs_packets_max: packets,
+        cs_policy: arm.policy.unwrap_or_default(),
+        disk: (is_cache && arm.below != Below::Nothing).then_some(disk),
+        ..RouterSpec::default()
+    }
+}
+
+/// Routes all that is read to these faces, the cheapest first, and sets the strategy.
+fn set_routes(network: &Network, node: NodeId, arm: Arm, faces: impl Iterator<Item = FaceId>) {
+    let router = network.router(node);
+    for (cost, face) in faces.enumerate() {
+        router.fib_add_nexthop(prefix().as_name(), face, cost as u64).expect("room in the FIB");
+    }
+    let strategy = Name::new().join_generic(*b"localhost").join_generic(*b"nfd");
+    let strategy = strategy.join_generic(*b"strategy").join_generic(arm.strategy.as_bytes());
+    router.strategy_set(Name::new().as_name(), strategy.as_name()).expect("a strategy");
 }
 
 /// A round trip without what it takes a Data to leave, half of it each way.
@@ -341,14 +452,8 @@ fn link(rtt_ms: u64, mbps: u64) -> LinkSpec {
     LinkSpec { rate_bps: mbps * 1_000_000, delay_ns, codel: None, ..LinkSpec::default() }
 }
 
-/// Each node's neighbours, those with small numbers first: which node, its face, and the rate,
-/// octets per second.
-fn neighbours(
-    network: &Network,
-    wires: &[Wire],
-    ports: &[PortId],
-    count: usize,
-) -> Vec<Vec<(usize, FaceId, u64)>> {
+/// Each node's neighbours, those with small numbers first.
+fn neighbours(network: &Network, wires: &[Wire], ports: &[PortId], count: usize) -> Vec<Neighbours> {
     let mut neighbours = vec![Vec::new(); count];
     for (Wire(a, b, _, mbps), port) in wires.iter().zip(ports) {
         let octets_per_s = mbps * 1_000_000 / 8;
@@ -360,7 +465,7 @@ fn neighbours(
 }
 
 /// Which of its neighbours are nearer to the server, in hops: nearest first.
-fn hops(neighbours: &[Vec<(usize, FaceId, u64)>], server: usize) -> Vec<Vec<usize>> {
+fn hops(neighbours: &[Neighbours], server: usize) -> Vec<Vec<usize>> {
     let mut distance = vec![usize::MAX; neighbours.len()];
     let mut queue = std::collections::VecDeque::from([server]);
     distance[server] = 0;
@@ -372,7 +477,7 @@ fn hops(neighbours: &[Vec<(usize, FaceId, u64)>], server: usize) -> Vec<Vec<usiz
             }
         }
     }
-    let nearer = |(n, own): (usize, &Vec<(usize, FaceId, u64)>)| {
+    let nearer = |(n, own): (usize, &Neighbours)| {
         let mut hops: Vec<usize> = (0..own.len()).filter(|i| distance[own[*i].0] < distance[n]).collect();
         hops.sort_by_key(|i| distance[own[*i].0]);
         hops
@@ -384,14 +489,15 @@ fn name_of(n: usize) -> Vec<u8> {
     format!("router-{n}").into_bytes()
 }
 
-/// Registers the objects at a router, and makes its agent.
+/// Registers the objects at a router, and makes its agent, in that life of it.
 fn agent(
     of: &Ndise,
     network: &Network,
     node: NodeId,
     neighbours: &[(usize, FaceId, u64)],
     hops: &[usize],
-    is_cache: bool,
+    (is_cache, is_source): (bool, bool),
+    life: u64,
 ) -> VipAgent {
     let router = network.router(node);
     let files: Vec<Name> = (0..OBJECTS).map(|k| prefix().join_generic(k.to_string().into_bytes())).collect();
@@ -406,21 +512,15 @@ fn agent(
     if is_cache {
         router.objects_room(ROOM * PACKETS as usize, ROOM as u64 * room);
     }
-    let (period_ms, amplification) = of.place.slot();
+    let (period_ms, amplification) = of.slot;
     let size = PACKETS * CONTENT_OCTETS as u64;
     let objects = (0..OBJECTS as u64).map(|id| Object { id, octets: size }).collect();
-    let tier = Tier {
-        octets: ROOM as u64 * size,
-        rate: READ_OCTETS_PER_S * u64::from(period_ms) / 1000,
-        admit: 0,
-        evict: 0,
-    };
     let plane = PlaneConfig {
         amplification,
         decay: Decay::from_half_life(HALF_LIFE_MS, period_ms),
         follow: Follow::Scores,
-        tiers: if is_cache { vec![tier] } else { Vec::new() },
-        weight: 0,
+        tiers: if is_cache { tiers(of, size) } else { Vec::new() },
+        weight: u64::from(matches!(of.arm.below, Below::Planned(cost) if cost > 0)),
     };
     let neighbour = |(n, _, octets_per_s): &(usize, FaceId, u64)| NeighbourConfig {
         router: Some(name_of(*n)),
@@ -429,7 +529,7 @@ fn agent(
     };
     let config = Config {
         router: name_of(node.index()),
-        boot: 1 + of.seed,
+        boot: 1 + of.seed + life,
         period_ms,
         plane,
         neighbours: neighbours.iter().map(neighbour).collect(),
@@ -439,9 +539,23 @@ fn agent(
     let plane: &mut Plane = vip.plane_mut();
     for k in 0..OBJECTS {
         plane.set_hops(k, hops.iter().copied());
-        plane.set_source(k, node.index() == of.place.server());
+        plane.set_source(k, is_source);
     }
     let faces = neighbours.iter().map(|(_, face, _)| *face).collect();
     let demand = Demand::Counted { packets: PACKETS };
-    VipAgent::new(vip, period_ms, faces, demand, is_cache.then_some(room)).watch_from(of.warm_ns)
+    let agent = VipAgent::new(vip, period_ms, faces, demand, is_cache.then_some(room));
+    let agent = agent.watch_from(of.warm_ns);
+    let has_disk = is_cache && of.arm.below != Below::Nothing;
+    if has_disk { agent.with_disk(files) } else { agent }
+}
+
+/// What a forwarder has to keep objects of this size in.
+fn tiers(of: &Ndise, size: u64) -> Vec<Tier> {
+    let of_slot = |octets_per_s: u64| octets_per_s * u64::from(of.slot.0) / 1000;
+    let rate = of_slot(READ_OCTETS_PER_S);
+    let memory = Tier { octets: ROOM as u64 * size, rate, ..Tier::default() };
+    let Below::Planned(vips) = of.arm.below else { return vec![memory] };
+    let rate = of_slot(CONTENT_OCTETS as u64 * SECOND / DISK_NS);
+    let cost = vips * UNIT * rate;
+    vec![memory, Tier { octets: DISK_ROOM as u64 * size, rate, admit: cost, evict: cost }]
 }

@@ -170,6 +170,7 @@ impl Network {
         self.nodes.push(Node {
             forwarder,
             faces: BTreeMap::new(),
+            registered: Vec::new(),
             inbox: VecDeque::new(),
             disk: spec.disk.map(Disk::new),
             neighbours: None,
@@ -272,7 +273,37 @@ impl Network {
         let node = &mut self.nodes[node.0];
         let face = node.forwarder.face_register(spec).expect("room for a face");
         node.faces.insert(face, target);
+        node.registered.push((face, spec));
         face
+    }
+
+    /// Starts a node's forwarder anew: it has the faces that it had and nothing in its tables. What
+    /// it had received is lost; behaviours and a disk stay, and are to be told.
+    ///
+    /// # Panics
+    /// If the node has released a face, or `spec` has a limit that no forwarder can have.
+    pub fn restart(&mut self, node: NodeId, spec: RouterSpec) {
+        let seed = self.random.next_u64();
+        let forwarder = Router::new(spec.config(), seed.into()).expect("limits that a forwarder can have");
+        let node = &mut self.nodes[node.0];
+        for (face, properties) in &node.registered {
+            let anew = forwarder.face_register(*properties).expect("room for a face");
+            assert_eq!(anew, *face, "faces have the numbers that they had");
+            if matches!(node.faces.get(face), Some(Target::Port(_))) {
+                forwarder.face_set_discovery(*face, true).expect("room for a neighbour");
+            }
+        }
+        node.inbox.clear();
+        node.forwarder = forwarder;
+    }
+
+    /// Puts another behaviour in the place of one, behind the same face. It starts when the network
+    /// runs on.
+    pub fn replace(&mut self, app: AppId, behaviour: Box<dyn Behaviour>) {
+        let app = &mut self.apps[app.0];
+        (app.behaviour, app.started) = (Some(behaviour), false);
+        // Whatever the former one wanted to be woken for.
+        let _ = app.alarm.set(u64::MAX);
     }
 
     /// The face of a behaviour at its node's forwarder.
@@ -615,12 +646,14 @@ impl Network {
     fn call(&mut self, app: usize, act: impl FnOnce(&mut dyn Behaviour, &mut Context<'_>)) {
         let App { node, face, .. } = self.apps[app];
         let Some(mut behaviour) = self.apps[app].behaviour.take() else { return };
+        let at = &mut self.nodes[node];
         let mut context = Context {
             now_ns: self.now_ns,
             node: NodeId(node),
             face,
             random: &mut self.random,
-            forwarder: &self.nodes[node].forwarder,
+            forwarder: &at.forwarder,
+            disk: at.disk.as_mut(),
             sent: &mut self.sent,
             wake_at_ns: None,
         };

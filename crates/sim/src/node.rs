@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use namely_forwarder::{Config, CsPolicy, FaceId, Received, TierMarking};
+use namely_forwarder::{Config, CsPolicy, FaceId, FaceProperties, Received, TierMarking};
 
 use crate::alarm::Alarm;
 use crate::disk::{Disk, DiskSpec};
@@ -99,6 +99,8 @@ pub(crate) enum Target {
 pub(crate) struct Node {
     pub(crate) forwarder: Router,
     pub(crate) faces: BTreeMap<FaceId, Target>,
+    /// Faces in the order in which they were registered.
+    pub(crate) registered: Vec<(FaceId, FaceProperties)>,
     /// Packets that faces have yielded.
     pub(crate) inbox: VecDeque<(FaceId, Received<Packet>)>,
     pub(crate) disk: Option<Disk>,

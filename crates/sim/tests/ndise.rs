@@ -1,5 +1,6 @@
 //! The networks of N-DISE in virtual time (`VI-24` to `VI-29`), minutes of one seed, kept as a
-//! table; Abilene; and routers that step together beside the exact model (`VI-09`).
+//! table, with disks below memory (`X-04`) and with faults; Abilene; and routers that step together
+//! beside the exact model (`VI-09`).
 //! docs/experiments/n-dise.md has the whole runs.
 
 mod common;
@@ -9,6 +10,7 @@ mod model;
 use std::collections::VecDeque;
 
 use model::{Scenario, hex};
+use namely_sim::ndise::faults::{Fault, Faults};
 use namely_sim::ndise::{Arm, Ndise, Outcome, Place};
 use namely_sim::table::Table;
 use namely_sim::{AppId, Demand, LinkSpec, MS, Network, NodeId, RouterSpec, SECOND, VipAgent};
@@ -46,6 +48,69 @@ fn short_runs_of_the_networks_of_n_dise_come_out_as_they_are_kept() {
     print!("{}", table.text());
     common::snapshot("n-dise-short", &table.text());
     common::shown(PAGE, "n-dise-short", &table.text());
+}
+
+///
+#[test]
+fn by_plan_a_disk_answers_and_is_written_less_than_by_what_leaves_memory() {
+    let mut table =
+        Table::new(&["tiers, way", "Mbit/s", "ms", "Mbit/s", "ms", "hits %", "of disks %", "written"]);
+    let arms = Place::Tiers.arms();
+    let outcomes = [1, 5].map(|i| {
+        let outcome = Ndise::new(Place::Tiers, arms[i], 1).lasting(2 * SHORT_NS).run();
+        let [one, other] = &outcome.got;
+        table.row([
+            arms[i].label(),
+            format!("{:.3}", one.bps / 1e6),
+            format!("{:.1}", one.delay_ms),
+            format!("{:.3}", other.bps / 1e6),
+            format!("{:.1}", other.delay_ms),
+            format!("{:.2}", outcome.hits * 100.0),
+            format!("{:.2}", outcome.disk_hits * 100.0),
+            format!("{:.1}", outcome.disk_written),
+        ]);
+        outcome
+    });
+    print!("{}", table.text());
+    let [all, planned] = &outcomes;
+    assert!(planned.disk_hits > 0.05 && planned.disk_written < all.disk_written, "{outcomes:?}");
+    common::snapshot("n-dise-tiers", &table.text());
+    common::shown(PAGE, "n-dise-tiers", &table.text());
+}
+
+/// VI-10, and what is asked of faults: whatever happens to a router or a link, every VIP is where
+/// it belongs, and what was under way alone counts twice.
+#[test]
+fn after_a_fault_routers_agree_again_within_two_slots_and_no_vip_is_lost_or_made() {
+    let heads =
+        ["fault", "before", "meanwhile", "after", "back after", "exchange", "again", "twice", "at most"];
+    let mut table = Table::new(&heads);
+    for fault in Fault::ALL {
+        let outcome = Faults::new(fault, Arm::VIP, 1).lasting(SHORT_NS * 2 / 3).run();
+        let mbps = |when: usize| (outcome.bps[0][when] + outcome.bps[1][when]) / 1e6;
+        let vips = |count: u64| format!("{:.2}", count as f64 / namely_vip::UNIT as f64);
+        let slots = |slots: Option<u64>| slots.map_or("never".to_owned(), |slots| slots.to_string());
+        table.row([
+            fault.label().to_owned(),
+            format!("{:.2}", mbps(0)),
+            format!("{:.2}", mbps(1)),
+            format!("{:.2}", mbps(2)),
+            slots(outcome.back_slots),
+            slots(outcome.exchange_slots),
+            outcome.retransmissions.to_string(),
+            vips(outcome.twice),
+            vips(outcome.twice_max),
+        ]);
+        println!("{fault:?} {outcome:?}");
+        assert_eq!(outcome.wrong_books, 0, "{outcome:?}");
+        assert!(outcome.twice <= outcome.twice_max, "{outcome:?}");
+        assert!(fault != Fault::LinkDown || outcome.twice == 0 && outcome.lost == 0, "{outcome:?}");
+        assert!(outcome.exchange_slots.is_some_and(|slots| slots <= 2), "{outcome:?}");
+        assert!(outcome.back_slots.is_some_and(|slots| slots <= 5), "{outcome:?}");
+    }
+    print!("{}", table.text());
+    common::snapshot("n-dise-faults", &table.text());
+    common::shown(PAGE, "n-dise-faults", &table.text());
 }
 
 /// VIPs of each object that each node asks for in each slot.

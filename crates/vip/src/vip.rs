@@ -595,6 +595,11 @@ impl Vip {
         &self.objects
     }
 
+    /// The number of this life.
+    pub fn boot(&self) -> u64 {
+        self.config.boot
+    }
+
     /// The number of the slot, from 1.
     pub fn slot(&self) -> u64 {
         self.slot

@@ -19,7 +19,6 @@ use namely_sim::table::Table;
 use namely_testbed::{Interrupt, sandbox};
 use serde_json::json;
 
-use crate::ndise;
 use faults::Faults;
 pub(crate) use network::key;
 use network::{Outcome, Setting};
@@ -91,9 +90,9 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
     let (rate_bps, runs) = (options.rate_mbps * 1_000_000, options.runs);
     for experiment in &options.experiment {
         let place = match experiment {
-            Experiment::Service => ndise::Experiment::Service.place(),
-            Experiment::Narrow => ndise::Experiment::Narrow.place(),
-            Experiment::Multipath => ndise::Experiment::Multipath.place(),
+            Experiment::Service => Place::Service,
+            Experiment::Narrow => Place::Narrow,
+            Experiment::Multipath => Place::Multipath,
             Experiment::Throughput => {
                 let (warm, counted) = (third * 2, third);
                 let (ways, consumers) = (&options.arm, &options.consumers);

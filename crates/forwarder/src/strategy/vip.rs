@@ -51,6 +51,23 @@ impl Direction {
         self.failed = Some((face, now_ns.saturating_add(self.lasts_ns())));
     }
 
+    /// The locked face was asked for the very same and has not answered.
+    fn fail_if_asked(&mut self, pending: &Pending<'_>) {
+        if let Some((face, _)) = self.locked
+            && pending.out_record(face).is_some()
+        {
+            self.fail(face, pending.now_ns);
+        }
+    }
+
+    /// Where a retransmission goes: of what is not waited for the cheapest that has not failed.
+    fn another(&self, pending: &Pending<'_>) -> Verdict {
+        let works = |upstream: &Upstream<'_>| !self.has_failed(upstream.key(), pending.now_ns);
+        let mut unused = pending.upstreams.iter();
+        let unused = unused.position(|upstream| pending.is_unused(upstream) && works(upstream));
+        unused.map_or_else(|| pending.unused_or_earliest(), Verdict::forward_to)
+    }
+
     fn has_failed(&self, face: FaceKey, now_ns: u64) -> bool {
         self.failed.is_some_and(|(failed, until_ns)| failed == face && now_ns < until_ns)
     }
@@ -89,6 +106,8 @@ impl Strategy for Vip {
             Retransmission::Suppress => Verdict::Suppress,
             Retransmission::New if pending.upstreams.is_empty() => Verdict::NoUpstream,
             Retransmission::New => {
+                // Its time is over, which no timer has told yet.
+                direction.fail_if_asked(pending);
                 let chosen = direction.choose(pending, hook.direction);
                 if let Some(upstream) = pending.upstreams.get(chosen) {
                     direction.lock(upstream.key(), now_ns);
@@ -96,12 +115,8 @@ impl Strategy for Vip {
                 Verdict::forward_to(chosen)
             }
             Retransmission::Forward => {
-                if let Some((face, _)) = direction.locked
-                    && pending.out_record(face).is_some()
-                {
-                    direction.fail(face, now_ns);
-                }
-                pending.unused_or_earliest()
+                direction.fail_if_asked(pending);
+                direction.another(pending)
             }
         }
     }

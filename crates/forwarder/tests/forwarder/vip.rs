@@ -96,6 +96,22 @@ fn a_retransmission_a_nack_and_a_timeout_end_the_lock_and_the_way_is_left_for_as
     exchange(&bench, consumer, "/a/three/3", hops[0]);
 }
 
+/// A consumer asks again about when its Interest ends, before the timeout is told.
+#[test]
+fn an_interest_that_comes_again_at_its_end_goes_another_way_than_the_cheapest_that_failed() {
+    for after_ms in [999, 1000, 1001] {
+        let (mut bench, consumer, hops) = bench();
+        assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[0]]);
+        bench.advance_ms(10);
+        assert_eq!(ask(&bench, consumer, "/a/two/0"), [hops[0]]);
+        bench.advance_ms(after_ms - 10);
+        assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[1]], "after {after_ms} ms");
+        bench.advance_ms(10);
+        assert_eq!(ask(&bench, consumer, "/a/two/0"), [hops[1]], "after {after_ms} ms");
+        exchange(&bench, consumer, "/a/one/1", hops[1]);
+    }
+}
+
 #[test]
 fn a_direction_whose_face_or_route_has_gone_is_left() {
     let (bench, consumer, hops) = bench();

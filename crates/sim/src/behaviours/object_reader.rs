@@ -14,6 +14,9 @@ use crate::random::Random;
 /// Parts of what is asked for of the most popular object.
 const WEIGHT: u64 = 1 << 40;
 
+/// How long before it is asked again an Interest ends, ms: routers have noticed the timeout.
+const ENDS_BEFORE_MS: u64 = 10;
+
 /// A consumer of N-DISE's section 5.2.
 #[derive(Debug)]
 pub struct ObjectReader {
@@ -61,15 +64,14 @@ impl ObjectReader {
         seed: u64,
     ) -> Self {
         let of = |k: usize| prefix.clone().join_generic(k.to_string().into_bytes());
+        let lifetime_ms = (rto_ns / crate::MS).saturating_sub(ENDS_BEFORE_MS);
         let mut sum = 0;
         let weights = (1..=objects as u64).map(|rank| {
             sum += WEIGHT / rank;
             sum
         });
         ObjectReader {
-            templates: (0..objects)
-                .map(|k| PieceInterest::new(of(k).as_name(), rto_ns / crate::MS))
-                .collect(),
+            templates: (0..objects).map(|k| PieceInterest::new(of(k).as_name(), lifetime_ms)).collect(),
             weights: weights.collect(),
             packets,
             window,

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use namely_forwarder::{FaceId, ObjectPlace, ObjectPlan, Received};
-use namely_vip::{Action, Look, UNIT, Vip};
+use namely_vip::{Action, Look, NOWHERE, UNIT, Vip};
 use namely_wire::{
     CACHE_POLICY_NO_CACHE, DataBuilder, InterestBuilder, InterestView, LpHeaders, Name, SignatureInfo,
 };
@@ -39,6 +39,8 @@ pub struct VipAgent {
     demand: Demand,
     /// Octets that each object takes in the content store, if there is one.
     room: Option<u64>,
+    /// Names of the objects, where the plane has a tier for memory and one for the node's disk.
+    disk: Option<Vec<Name>>,
     /// When the first slot begins, ns; none: at a random time of the first period.
     begins_ns: Option<u64>,
     period_ns: u64,
@@ -64,6 +66,7 @@ impl VipAgent {
             neighbours,
             demand,
             room,
+            disk: None,
             begins_ns: None,
             period_ns: u64::from(period_ms) * crate::MS,
             told,
@@ -73,6 +76,19 @@ impl VipAgent {
             held: Vec::new(),
             watch_from_ns: u64::MAX,
         }
+    }
+
+    /// The plane's second tier is the node's disk, and objects have these names: each is kept where
+    /// the plane places it.
+    #[must_use]
+    pub fn with_disk(mut self, names: Vec<Name>) -> Self {
+        self.disk = Some(names);
+        self
+    }
+
+    /// VIPs that were asked for here, by counted Interests, before they are amplified.
+    pub fn asked(&self) -> u64 {
+        self.told.iter().sum()
     }
 
     /// Begins the first slot at this time.
@@ -131,16 +147,20 @@ impl VipAgent {
     }
 
     /// Tells the forwarder directions and plans.
-    fn tell(&mut self, context: &Context<'_>) {
+    fn tell(&mut self, context: &mut Context<'_>) {
         let plane = self.vip.plane();
         for (k, score) in plane.scores().iter().enumerate() {
             let face = plane.direction(k).map(|b| self.neighbours[b]);
             context.forwarder().object_direct(k as u32, face);
             if let Some(octets) = self.room {
-                // What arrives enters if it is worth more than what is there.
-                let place = if *score > 0 { ObjectPlace::Memory } else { ObjectPlace::Nowhere };
-                context.forwarder().object_plan(k as u32, ObjectPlan { place, worth: *score, octets });
+                let plan = ObjectPlan { place: self.place(k), worth: *score, octets };
+                context.forwarder().object_plan(k as u32, plan);
             }
+        }
+        if let Some(names) = &self.disk {
+            let is_planned = |(k, _): &(usize, &Name)| self.place(*k) == ObjectPlace::Tier;
+            let planned = names.iter().enumerate().filter(is_planned).map(|(_, name)| name.clone());
+            context.disk_plan(planned.collect());
         }
         if self.room.is_some() && context.now_ns() >= self.watch_from_ns {
             let is_held = |k: &usize| {
@@ -148,6 +168,18 @@ impl VipAgent {
                 held.packets > 0 && !held.is_leaving
             };
             self.held.push((0..plane.objects()).filter(is_held).collect());
+        }
+    }
+
+    /// What is to become of an object's Data.
+    fn place(&self, k: usize) -> ObjectPlace {
+        let plane = self.vip.plane();
+        match (plane.placed()[k], &self.disk) {
+            // What arrives enters if it is worth more than what is there.
+            (_, None) if plane.scores()[k] > 0 => ObjectPlace::Memory,
+            (_, None) | (NOWHERE, _) => ObjectPlace::Nowhere,
+            (0, _) => ObjectPlace::Memory,
+            (_, _) => ObjectPlace::Tier,
         }
     }
 
