@@ -375,7 +375,7 @@ static double seconds(void)
 	return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-/* If a fifth of a millisecond that passes no door took more than one: the machine stopped the guest. */
+/* If a fifth of a millisecond that passes no door took more than one: the guest was stopped. */
 static bool was_stopped(void)
 {
 	double start = seconds(), now;
