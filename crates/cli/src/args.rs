@@ -1,5 +1,7 @@
 //! The command line: what every command takes. Each command's own arguments stand beside its code.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
 use clap::{Args, Parser, Subcommand};
 use namely_wire::Name;
 
@@ -80,6 +82,34 @@ pub fn name(text: &str) -> Result<Name, String> {
     namely_daemon::parse_name(text)
 }
 
+/// `HOST:PORT` of an address of this machine, or `:PORT` for all of them.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let Some(port) = text.strip_prefix(':') else {
+        return text.parse().map_err(|_| {
+            format!("'{text}' is no address to listen on: give 127.0.0.1:8080, [::1]:8080 or :8080")
+        });
+    };
+    let port = port.parse().map_err(|_| format!("'{port}' is no port"))?;
+    // A socket of IPv6 takes both, where there is IPv6.
+    let all = Ipv6Addr::UNSPECIFIED;
+    let is_there = UdpSocket::bind((all, 0)).is_ok();
+    Ok(if is_there { (all, port).into() } else { (Ipv4Addr::UNSPECIFIED, port).into() })
+}
+
+/// Why there is no command called `word`, where this program was built without it.
+pub fn left_out(word: &str) -> Option<String> {
+    let built = [
+        ("dashboard", cfg!(feature = "dashboard")),
+        ("model", cfg!(feature = "model")),
+        ("proxy", cfg!(feature = "proxy")),
+        ("testbed", cfg!(feature = "testbed")),
+        ("top", cfg!(feature = "top")),
+    ];
+    built.contains(&(word, false)).then(|| {
+        format!("this namely was built without `{word}`: build it with its default features, or with --features {word}")
+    })
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -98,6 +128,7 @@ pub enum Command {
     /// Publish a file or standard input under a name
     Put(put::Put),
     /// Carry HTTP through named data, so that caches on the way answer
+    #[cfg(feature = "proxy")]
     #[command(subcommand)]
     Proxy(proxy::Proxy),
     /// Measure the round trip to a name
@@ -116,8 +147,10 @@ pub enum Command {
     /// Show what the router is doing
     Status(status::Status),
     /// Show what passes through the router just now, in the terminal
+    #[cfg(feature = "top")]
     Top(top::Top),
     /// Show routers while they work on a web page
+    #[cfg(feature = "dashboard")]
     Dashboard(dashboard::Dashboard),
     /// Say what the router would do with a name now, and why
     Why(why::Why),
@@ -155,9 +188,11 @@ pub enum Command {
     /// Show packets as text, from hex, a file of packets or a capture
     Dissect(dissect::Dissect),
     /// Run networks of routers on this machine, as a file describes them
+    #[cfg(feature = "testbed")]
     #[command(subcommand)]
     Testbed(testbed::Bed),
     /// Work out what a router with a content store can take, or lose
+    #[cfg(feature = "model")]
     #[command(subcommand)]
     Model(model::Model),
     /// Check and make catalogues of blocks and files, and names of CMS
@@ -196,6 +231,23 @@ mod tests {
         let mut found: Vec<_> = own.map(|arg| (format!("{path} {}", arg.get_id()), arg.clone())).collect();
         found.extend(command.get_subcommands().flat_map(|sub| names(sub, &path)));
         found
+    }
+
+    #[test]
+    fn an_address_to_listen_on_may_be_a_port_of_all() {
+        assert_eq!(address("127.0.0.1:8090"), Ok(([127, 0, 0, 1], 8090).into()));
+        assert_eq!(address("[::1]:8090").map(|address| address.port()), Ok(8090));
+        let all = address(":8090").unwrap();
+        assert!(all.ip().is_unspecified() && all.port() == 8090, "{all}");
+        assert!([":", ":x", ":70000", "8090", "localhost:1"].iter().all(|text| address(text).is_err()));
+    }
+
+    #[test]
+    fn a_command_that_was_left_out_is_said_to_be_and_no_other_is() {
+        for word in ["dashboard", "model", "proxy", "testbed", "top", "demo", "x"] {
+            let there = Cli::command().find_subcommand(word).is_some();
+            assert_eq!(left_out(word).is_some(), !there && word != "x", "{word}");
+        }
     }
 
     #[test]

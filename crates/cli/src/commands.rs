@@ -6,6 +6,7 @@ pub mod cert;
 pub mod channel;
 pub mod complete;
 pub mod cs;
+#[cfg(feature = "dashboard")]
 pub mod dashboard;
 pub mod demo;
 pub mod dissect;
@@ -16,6 +17,7 @@ pub mod kernel;
 pub mod key;
 pub mod ls;
 pub mod migrate;
+#[cfg(feature = "model")]
 pub mod model;
 pub mod neighbors;
 pub mod peek;
@@ -23,13 +25,16 @@ pub mod perf;
 pub mod ping;
 pub mod pingserver;
 pub mod poke;
+#[cfg(feature = "proxy")]
 pub mod proxy;
 pub mod put;
 pub mod route;
 pub mod serve;
 pub mod status;
 pub mod strategy;
+#[cfg(feature = "testbed")]
 pub mod testbed;
+#[cfg(feature = "top")]
 pub mod top;
 pub mod trace;
 pub mod up;
@@ -51,9 +56,13 @@ pub struct Context<'a> {
 }
 
 impl Command {
-    /// Whether the command is to log each request.
-    pub fn logs_access(&self) -> bool {
-        matches!(self, Command::Proxy(proxy) if proxy.logs_access())
+    /// Where the command logs each request, if it is to.
+    pub fn access_log(&self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "proxy")]
+            Command::Proxy(proxy) if proxy.logs_access() => Some(namely_proxy::ACCESS),
+            _ => None,
+        }
     }
 }
 
@@ -68,6 +77,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Ls(c) => c.run(&ctx),
         Command::Stat(c) => c.run(&ctx),
         Command::Put(c) => c.run(&ctx),
+        #[cfg(feature = "proxy")]
         Command::Proxy(c) => c.run(&ctx),
         Command::Ping(c) => c.run(&ctx),
         Command::Pingserver(c) => c.run(&ctx),
@@ -75,7 +85,9 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Peek(c) => c.run(&ctx),
         Command::Poke(c) => c.run(&ctx),
         Command::Status(c) => c.run(&ctx),
+        #[cfg(feature = "top")]
         Command::Top(c) => c.run(&ctx),
+        #[cfg(feature = "dashboard")]
         Command::Dashboard(c) => c.run(&ctx),
         Command::Face(c) => c.run(&ctx),
         Command::Channel(c) => c.run(&ctx),
@@ -92,8 +104,10 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Key(c) => c.run(&ctx),
         Command::Cert(c) => c.run(&ctx),
         Command::Dissect(c) => c.run(&ctx),
+        #[cfg(feature = "testbed")]
         Command::Testbed(c) => c.run(&ctx),
         Command::Migrate(c) => c.run(&ctx),
+        #[cfg(feature = "model")]
         Command::Model(c) => c.run(&ctx),
         Command::Catalogue(c) => c.run(&ctx),
         Command::Vip(c) => c.run(&ctx),

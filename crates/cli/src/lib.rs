@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
     }
     // A router has settings of its own, which its configuration says: its log's level, core dumps.
     if !matches!(cli.command, args::Command::Up(_)) {
-        init_log(cli.global.verbose, cli.command.logs_access());
+        init_log(cli.global.verbose, cli.command.access_log());
         // Most commands hold keys.
         if !namely_host::keep_from_dumps() {
             tracing::warn!(
@@ -58,6 +58,9 @@ fn command_line() -> (args::Cli, Option<String>) {
     };
     let theirs: Option<Vec<String>> =
         std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+    if let Some(why) = theirs.iter().flatten().find_map(|word| args::left_out(word)) {
+        eprintln!("hint: {why}");
+    }
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
         error.exit()
     };
@@ -68,12 +71,12 @@ fn command_line() -> (args::Cli, Option<String>) {
 }
 
 /// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides
-/// both. With `access` the gateways' line for each request, whatever the level.
-fn init_log(verbose: u8, access: bool) {
+/// both. With `access` what a gateway logs there, whatever the level.
+fn init_log(verbose: u8, access: Option<&str>) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_env("NAMELY_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    let line = format!("{}=info", namely_proxy::ACCESS).parse().ok().filter(|_| access);
+    let line = access.and_then(|target| format!("{target}=info").parse().ok());
     let filter = line.into_iter().fold(filter, tracing_subscriber::EnvFilter::add_directive);
     // A second initialisation (tests that call commands in one process) keeps the first subscriber.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();

@@ -24,7 +24,7 @@ mod vip;
 /// One fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The name of its binary and of its corpus folder.
+    /// Its name for `fuzz/run`, and that of its corpus folder.
     pub name: &'static str,
     /// Checks one input.
     pub run: fn(&[u8]),

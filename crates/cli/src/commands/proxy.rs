@@ -1,7 +1,7 @@
 //! `namely proxy`: HTTP through named data. `ingress` answers browsers, players and `curl`;
 //! `egress` asks origins.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub enum Proxy {
   namely proxy ingress                                # http_proxy=http://localhost:8080 curl http://video.example/")]
 pub struct IngressArgs {
     /// Where to listen; :8080 is that port of every address of this machine.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = crate::args::address)]
     listen: SocketAddr,
     /// The name below which sites are, each by its host.
     #[arg(long, value_name = "NAME", default_value = "/http", value_parser = name)]
@@ -84,20 +84,6 @@ pub struct EgressArgs {
     /// Log each request to an origin, one line on standard error.
     #[arg(long)]
     access_log: bool,
-}
-
-/// `HOST:PORT` of an address of this machine, or `:PORT` for all of them.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    let Some(port) = text.strip_prefix(':') else {
-        return text.parse().map_err(|_| {
-            format!("'{text}' is no address to listen on: give 127.0.0.1:8080, [::1]:8080 or :8080")
-        });
-    };
-    let port = port.parse().map_err(|_| format!("'{port}' is no port"))?;
-    // A socket of IPv6 takes both, where there is IPv6.
-    let all = Ipv6Addr::UNSPECIFIED;
-    let is_there = UdpSocket::bind((all, 0)).is_ok();
-    Ok(if is_there { (all, port).into() } else { (Ipv4Addr::UNSPECIFIED, port).into() })
 }
 
 /// `SITE` or `SITE=ORIGIN`.
@@ -273,18 +259,4 @@ fn wait(stop: &std::sync::atomic::AtomicBool) {
 
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_to_listen_on_may_be_a_port_of_all() {
-        assert_eq!(address("127.0.0.1:8090"), Ok(([127, 0, 0, 1], 8090).into()));
-        assert_eq!(address("[::1]:8090").map(|address| address.port()), Ok(8090));
-        let all = address(":8090").unwrap();
-        assert!(all.ip().is_unspecified() && all.port() == 8090, "{all}");
-        assert!([":", ":x", ":70000", "8090", "localhost:1"].iter().all(|text| address(text).is_err()));
-    }
 }
