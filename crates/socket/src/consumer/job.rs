@@ -200,9 +200,9 @@ impl<'a> Job<'a> {
         fetch.window_max = fetch.window_max.min(fetch.span_max);
     }
 
-    /// Fetches what lies all over an object: begins with a window of so many pieces, if that is more
-    /// than it would be, and does not take for a queue that some come from a cache and others do
-    /// not.
+    /// Fetches what lies all over an object: begins with a window of so many pieces, if that is
+    /// more than it would be, and does not take for a queue that some come from a cache and others
+    /// do not.
     pub(super) fn spread(&mut self, pieces: usize) {
         let fetch = &mut self.params.read.fetch;
         fetch.window_initial = fetch.window_initial.max(pieces);

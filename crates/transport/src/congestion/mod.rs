@@ -215,8 +215,8 @@ impl Algorithm {
     /// The words that [`str::parse`] takes; `fixed` is written `fixed:64`.
     pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
 
-    /// This or, in the place of one that goes by delay, NB-CC: for a fetch whose Data come from many
-    /// distances at once, so that a long round trip says nothing of a queue.
+    /// This or, in the place of one that goes by delay, NB-CC: for a fetch whose Data come from
+    /// many distances at once, so that a long round trip says nothing of a queue.
     pub fn without_delay(self) -> Self {
         match self {
             Algorithm::Cubic | Algorithm::Raaqm => Algorithm::NbCc,

@@ -53,8 +53,8 @@ enum Again {
 }
 
 impl SegmentRequester {
-    /// Requests `parts` of `object`, each of which begins behind the end of the one before, starting
-    /// at `now_ns`.
+    /// Requests `parts` of `object`, each of which begins behind the end of the one before,
+    /// starting at `now_ns`.
     ///
     /// # Errors
     /// [`ObjectError::Fetch`] if all begin behind the end of the object.
