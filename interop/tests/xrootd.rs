@@ -265,6 +265,24 @@ fn xrootds_clients_and_curl_read_files_and_directories_by_name_and_write_nothing
 }
 
 #[test]
+fn sums_of_page_reads_are_those_that_xrootd_computes() {
+    let Some(_) = or_skip(Need::Xrootd, plugin()) else { return };
+    let (sources, program) = (root().join("plugins/xrootd"), programs().join("xrootd-plugin/crc32c"));
+    let headers = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-isystem", "/usr/include/xrootd"];
+    let built = Command::new("c++")
+        .args(headers)
+        .args([sources.join("tests/crc32c.cc"), sources.join("src/crc32c.cc")])
+        .args(["-lXrdUtils", "-o"])
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", said(&built));
+    let compared = Command::new(&program).output().unwrap();
+    assert!(compared.status.success(), "{}", said(&compared));
+    assert_eq!(said(&compared), "756 compared, 0 wrong\n");
+}
+
+#[test]
 fn a_router_that_starts_again_is_found_again() {
     let Some(mut site) = Site::new() else { return };
     fs::write(site.files.join("store/f"), "before and after").unwrap();

@@ -36,7 +36,7 @@ mod trust;
 
 pub use self::consumer::{
     Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, Flow, ObjectInfo, ObjectStream,
-    PARTS_AT_ONCE, REVOCATIONS_MAX, Ranges, Received, RecvError, SendError, Sink,
+    RANGES_WINDOW, REVOCATIONS_MAX, Ranges, Received, RecvError, SendError, Sink,
 };
 pub use self::errno::errno_name;
 pub use self::error::{BindError, CallError, FetchError, PublishError};

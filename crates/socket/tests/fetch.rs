@@ -2,14 +2,17 @@
 
 mod common;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{Read, Seek, SeekFrom};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{World, content, name};
 use namely_socket::{
-    CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, PARTS_AT_ONCE, Producer, PublishOptions,
+    CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, Producer, PublishOptions, RANGES_WINDOW,
     READ_AHEAD_OCTETS, errno_name,
 };
+use namely_transport::publish::{Options, Publication};
 
 #[test]
 fn what_is_published_is_fetched_verified_through_a_router() {
@@ -177,7 +180,7 @@ fn many_ranges_are_read_at_once_and_what_they_have_in_common_is_asked_for_once()
     assert_eq!(stream.read_ranges(&few).unwrap(), few.map(|range| expected(&whole, &range)));
     assert_eq!(consumer.stats().interests - before, (1 + 1) + (2 + 1) + (1 + 1));
     // At what is asked for at once, and one past it; each in a segment that no other one touches.
-    for count in [PARTS_AT_ONCE, PARTS_AT_ONCE + 1, 1000] {
+    for count in [RANGES_WINDOW, RANGES_WINDOW + 1, 1000] {
         let many: Vec<_> = (0..count as u64).map(|i| ((i * 7) % 1000 * 3000 + 5, 900)).collect();
         let read = stream.read_ranges(&many).unwrap();
         assert!(read.iter().zip(&many).all(|(read, range)| *read == expected(&whole, range)), "{count}");
@@ -189,6 +192,49 @@ fn many_ranges_are_read_at_once_and_what_they_have_in_common_is_asked_for_once()
     drop(producer);
     let gone = stream.read_ranges(&[(500_000, 1), (1_000_000, 1)]);
     assert!(matches!(errno_name(gone.unwrap_err().errno()), Some("ENETUNREACH" | "ETIMEDOUT")));
+}
+
+/// What is asked for again because nothing came waits half a second or more.
+#[test]
+fn what_is_lost_of_a_vector_read_is_found_by_the_data_of_its_other_parts() {
+    let world = World::new();
+    let whole = content(1_000_000);
+    let options = Options { packet_octets_max: 1000, ..Options::default() };
+    let object = Publication::new(name("/p/o").as_name(), 7, &whole, &options, &world.signer("/p")).unwrap();
+    let mut asked: HashMap<u64, Instant> = HashMap::new();
+    let (found, took) = std::sync::mpsc::channel();
+    // Every tenth segment that is asked for is lost the first time, and not the last ones.
+    let _producer = world.serve("/p", move |interest| {
+        let segment = interest.name.last().and_then(|last| last.segment());
+        if let Some(segment) = segment.filter(|_| interest.name.len() == object.object().len() + 1) {
+            let nth = asked.len();
+            match asked.entry(segment) {
+                Entry::Vacant(entry) => {
+                    entry.insert(Instant::now());
+                    if nth % 10 == 5 {
+                        return None;
+                    }
+                }
+                Entry::Occupied(entry) => found.send((segment, entry.get().elapsed())).unwrap(),
+            }
+        }
+        object.answer(interest).map(<[u8]>::to_vec)
+    });
+    let consumer = world.consumer("/p");
+    let stream = consumer.open(&name("/p/o")).unwrap();
+    let ranges: Vec<_> = (0..300).map(|i| (3000 * i + 5, 100)).collect();
+    let read = stream.read_ranges(&ranges).unwrap();
+    let same = |(read, (from, octets)): (&Vec<u8>, &(u64, usize))| {
+        read[..] == whole[*from as usize..*from as usize + octets]
+    };
+    assert!(read.iter().zip(&ranges).all(same));
+    let mut first = HashMap::new();
+    took.try_iter().for_each(|(segment, after)| _ = first.entry(segment).or_insert(after));
+    let mut took: Vec<Duration> = first.into_values().collect();
+    took.sort();
+    assert!(took.len() >= 30, "{took:?}");
+    // On a busy machine more of them wait longer.
+    assert!(took[took.len() / 4] < Duration::from_millis(450), "{took:?}");
 }
 
 #[test]

@@ -518,3 +518,21 @@ proptest! {
         prop_assert_eq!(outcome.counters.data, pieces);
     }
 }
+
+/// What a vector read of 1000 small ranges is: many pieces over a long path (400 Mbit/s, 50 ms).
+#[test]
+fn a_fetch_that_begins_with_256_pieces_takes_few_round_trips_beside_its_transfer() {
+    let path = PathModel { rtt_ns: 50 * MS, service_ns: 164_000, queue_max: 610, ..CLEAN };
+    let congestion = Algorithm::Cubic.without_delay();
+    let round_trips = |lost, window_initial, seed| {
+        let options = Options { window_initial, congestion, ..Options::default() };
+        let outcome = run(PathModel { lost, ..path }, 1480, options, seed, None);
+        assert_eq!(outcome.counters.timeouts, 0, "losses are found by what overtakes them");
+        (outcome.ended_ns - 1480 * path.service_ns) as f64 / path.rtt_ns as f64
+    };
+    assert!(round_trips(0, 256, 1) < 1.5, "{}", round_trips(0, 256, 1));
+    assert!(round_trips(0, 10, 1) > 4.0, "{}", round_trips(0, 10, 1));
+    for seed in 1..=5 {
+        assert!(round_trips(5, 256, seed) < 4.0, "{seed}: {}", round_trips(5, 256, seed));
+    }
+}

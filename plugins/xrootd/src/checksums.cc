@@ -6,8 +6,7 @@
 #include <ctime>
 #include <vector>
 
-#include <XrdOuc/XrdOucCRC.hh>
-
+#include "crc32c.hh"
 #include "file.hh"
 #include "storage.hh"
 
@@ -66,7 +65,7 @@ int Checksums::Calc(const char *path, XrdCksData &sum, int) {
             if (read < 0)
                 return int(read);
             adler.add(buffer.data(), size_t(read));
-            crc = XrdOucCRC::Calc32C(buffer.data(), size_t(read), crc);
+            crc = crc32c(buffer.data(), size_t(read), crc);
             at += read;
         }
         computed.values = {adler.value(), crc};

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <vector>
 
+#include "crc32c.hh"
+
 namespace namely {
 
 namespace {
@@ -182,6 +184,14 @@ int File::Read(XrdSfsAio *aio) {
         auto *const buffer = const_cast<void *>(aio->sfsAio.aio_buf);
         return Read(buffer, aio->sfsAio.aio_offset, aio->sfsAio.aio_nbytes);
     });
+}
+
+// The sums are of octets that were verified.
+ssize_t File::pgRead(void *buffer, off_t offset, size_t size, uint32_t *sums, uint64_t) {
+    const ssize_t read = Read(buffer, offset, size);
+    if (read > 0 && sums != nullptr)
+        crc32c_of_pages(buffer, offset, size_t(read), sums);
+    return read;
 }
 
 int File::pgRead(XrdSfsAio *aio, uint64_t opts) {

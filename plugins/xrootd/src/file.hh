@@ -22,12 +22,11 @@ class File : public XrdOssDF {
     int Close(long long *size = nullptr) override;
     int Fstat(struct stat *buff) override;
 
-    // The page reads of the base class compute CRC32C of what this reads, which was verified.
     ssize_t Read(void *buffer, off_t offset, size_t size) override;
     ssize_t Read(off_t, size_t) override { return 0; }
     ssize_t ReadRaw(void *buffer, off_t offset, size_t size) override { return Read(buffer, offset, size); }
     int Read(XrdSfsAio *aio) override;
-    using XrdOssDF::pgRead;
+    ssize_t pgRead(void *buffer, off_t offset, size_t size, uint32_t *sums, uint64_t opts) override;
     int pgRead(XrdSfsAio *aio, uint64_t opts) override;
     ssize_t ReadV(XrdOucIOVec *vector, int count) override;
 

@@ -152,6 +152,9 @@ void Storage::end_ahead(File &file) {
         memory_.give_back(2 * settings_.read_ahead_octets);
 }
 
+// Without this the server computes the sums of page reads itself.
+uint64_t Storage::Features() { return XRDOSS_HASPGRW; }
+
 XrdOssDF *Storage::newDir(const char *tident) { return new Directory(*this, tident); }
 XrdOssDF *Storage::newFile(const char *tident) { return new File(*this, tident); }
 

@@ -32,6 +32,7 @@ class Storage : public XrdOss {
     // Connects to the router; what is wrong, or nothing.
     std::string bind();
 
+    uint64_t Features() override;
     XrdOssDF *newDir(const char *tident) override;
     XrdOssDF *newFile(const char *tident) override;
     int Init(XrdSysLogger *, const char *) override { return XrdOssOK; }

@@ -63,7 +63,7 @@ pub(super) fn fetch(
             ..Progress::default()
         },
     };
-    job.transfer(object, part, &mut watched)?;
+    job.transfer(object, &[part], &mut watched)?;
     watched.progress.segments_total = object.segments.or(job.segments());
     watched.progress.elapsed_ns = watched.elapsed_ns();
     (watched.watch)(&watched.progress);

@@ -200,6 +200,15 @@ impl<'a> Job<'a> {
         fetch.window_max = fetch.window_max.min(fetch.span_max);
     }
 
+    /// Fetches what lies all over an object: begins with a window of so many pieces, if that is
+    /// more than it would be, and does not take for a queue that some come from a cache and others
+    /// do not.
+    pub(super) fn spread(&mut self, pieces: usize) {
+        let fetch = &mut self.params.read.fetch;
+        fetch.window_initial = fetch.window_initial.max(pieces);
+        fetch.congestion = fetch.congestion.without_delay();
+    }
+
     /// How many segments the object has, if a segment that was fetched said so first.
     pub(super) fn segments(&self) -> Option<u64> {
         self.segments
@@ -216,41 +225,29 @@ impl<'a> Job<'a> {
         Ok(object)
     }
 
-    /// Fetches `part` of `object`.
+    /// Fetches `parts` of `object`, each of which begins behind the end of the one before.
     pub(super) fn transfer(
         &mut self,
         object: &Object,
-        part: Part,
+        parts: &[Part],
         sink: &mut dyn ContentSink,
     ) -> Result<(), FetchError> {
         if let Some(whole) = &object.whole {
             sink.segment(0, whole.clone(), &mut Vec::new())?;
             return sink.flush();
         }
-        let begun = self.begin(object, part)?;
-        self.finish(begun, sink)
-    }
-
-    /// Asks for `part` of `object`, whose content comes in packets of its own, and waits for
-    /// nothing.
-    pub(super) fn begin(&self, object: &Object, part: Part) -> Result<Begun, FetchError> {
-        let verifier = SegmentVerifier::new(object, part, self.params.on_bad);
+        let mut verifier = SegmentVerifier::new(object, parts, self.params.on_bad);
         let queue = Arc::new(VerifyQueue::new(verifier.first()));
-        let begun = Begun { verifier, queue: queue.clone() };
-        let (object, read) = (Box::new(object.clone()), self.params.read);
-        self.shared.engine.order(Order::Transfer { object, part, read, queue })?;
-        Ok(begun)
-    }
-
-    /// Takes in what was asked for.
-    pub(super) fn finish(&mut self, begun: Begun, sink: &mut dyn ContentSink) -> Result<(), FetchError> {
-        let mut begun = begun;
-        let Begun { verifier, queue } = &mut begun;
-        let queue = queue.clone();
         let shared = self.shared;
+        shared.engine.order(Order::Transfer {
+            object: Box::new(object.clone()),
+            parts: parts.to_vec(),
+            read: self.params.read,
+            queue: queue.clone(),
+        })?;
         let (helpers, counts) = (&shared.helpers, &shared.counts);
         let threads = self.params.verify_threads;
-        let done = helpers.with(&queue, threads, |help| self.verify_all(verifier, &queue, sink, help));
+        let done = helpers.with(&queue, threads, |help| self.verify_all(&mut verifier, &queue, sink, help));
         self.wake();
         counts.backlog_most.fetch_max(queue.most() as u64, Ordering::Relaxed);
         counts.verify_helpers_most.fetch_max(helpers.most() as u64, Ordering::Relaxed);
@@ -485,18 +482,6 @@ impl Drop for Job<'_> {
         if let Some(verifier) = self.verifier.take() {
             self.shared.keep(verifier);
         }
-    }
-}
-
-/// A part of an object that was asked for. Dropping it ends that.
-pub(super) struct Begun {
-    verifier: SegmentVerifier,
-    queue: Arc<VerifyQueue<FetchError>>,
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        self.queue.close();
     }
 }
 

@@ -29,7 +29,7 @@ pub use self::datagram::{DATAGRAMS_MAX, Datagram};
 pub use self::error::{RecvError, SendError};
 pub use self::into::{Flow, Sink};
 use self::job::{Content, ContentSink, FetchParams, Job, SET_ASIDE_OCTETS_MAX};
-pub use self::ranges::{PARTS_AT_ONCE, Ranges};
+pub use self::ranges::{RANGES_WINDOW, Ranges};
 pub use self::replies::Received;
 use self::replies::{Outcome, To};
 pub use self::revocation::REVOCATIONS_MAX;
@@ -174,7 +174,7 @@ impl Consumer {
             whole.check(object.octets().unwrap_or(0))?;
             let expected = object.octets().unwrap_or(0).min(SET_ASIDE_OCTETS_MAX);
             whole.octets.reserve_exact(expected as usize);
-            job.transfer(&object, Part::from(0), &mut whole)?;
+            job.transfer(&object, &[Part::from(0)], &mut whole)?;
             Ok(whole.octets)
         })
     }

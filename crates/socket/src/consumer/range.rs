@@ -67,7 +67,7 @@ impl Found {
 
     fn learn(&self, job: &mut Job<'_>) -> Result<Cut, FetchError> {
         let mut first = Range::new(0, PACKET_OCTETS_MAX as u64 + 1);
-        let done = job.transfer(&self.object, Part { first: 0, end: 1 }, &mut first);
+        let done = job.transfer(&self.object, &[Part { first: 0, end: 1 }], &mut first);
         let octets = first.content(done)?.len() as u64;
         let segments = self.object.segments.or(job.segments());
         // Of a single segment the size bounds nothing.

@@ -1,32 +1,23 @@
-//! Many ranges of one object at once: those whose segments meet are one part, and parts are asked
-//! for side by side, so that all of them take hardly longer than one.
+//! Many ranges of one object at once: those whose segments meet are one part, and all parts are one
+//! fetch, with one window and one detection of losses: what is lost of a short part is found by the
+//! Data of others that overtake it. Its window follows marks and losses, and not delay.
 //!
-//! Holds no more than the octets that were wanted and the rest of their segments.
+//! Holds no more than the octets that were wanted, and what a fetch holds out of order.
 
-use std::collections::VecDeque;
 use std::ops;
 
 use namely_transport::object::Part;
 
-use super::job::{Begun, Job};
-use super::range::{Found, Range, RangePart};
-use crate::error::{CallError, FetchError};
+use super::job::{Content, ContentSink, Job, SET_ASIDE_OCTETS_MAX};
+use super::range::{Found, RangePart};
+use crate::error::FetchError;
 
-/// Parts of an object that one call asks for at once; further ones follow as these come.
-pub const PARTS_AT_ONCE: usize = 256;
+/// Packets that a call begins by asking for at once, if it has so many parts; a fetch of one part
+/// begins with ten.
+pub const RANGES_WINDOW: usize = 256;
 
 /// The octets of each range that was asked for, in that order.
 pub type Ranges = Vec<Vec<u8>>;
-
-/// What is fetched in one piece for some of the ranges.
-struct Span {
-    part: Part,
-    skip: u64,
-    /// The octets of the object that it holds.
-    octets: ops::Range<u64>,
-    /// Which ranges are in it.
-    ranges: Vec<usize>,
-}
 
 /// The octets of each of `ranges` (from, and before which one it ends), shorter where the object
 /// ends before.
@@ -35,54 +26,81 @@ pub(super) fn read(
     found: &Found,
     ranges: &[ops::Range<u64>],
 ) -> Result<Ranges, FetchError> {
-    let mut read = vec![Vec::new(); ranges.len()];
-    let mut waiting = spans(job, found, ranges)?;
-    let mut begun: VecDeque<(Span, Option<Begun>)> = VecDeque::new();
-    loop {
-        while begun.len() < PARTS_AT_ONCE
-            && let Some(span) = waiting.front()
-        {
-            let asked = match found.object.whole {
-                Some(_) => None,
-                None => match job.begin(&found.object, span.part) {
-                    Ok(asked) => Some(asked),
-                    // Its own are among those that fill the queue.
-                    Err(FetchError::Call(CallError::QueueFull)) if !begun.is_empty() => break,
-                    Err(error) => return Err(error),
-                },
-            };
-            begun.extend(waiting.pop_front().map(|span| (span, asked)));
-        }
-        let Some((span, asked)) = begun.pop_front() else { return Ok(read) };
-        let mut range = Range::new(span.skip, span.octets.end - span.octets.start);
-        let done = match asked {
-            Some(asked) => job.finish(asked, &mut range),
-            None => job.transfer(&found.object, span.part, &mut range),
-        };
-        let content = range.content(done)?;
-        for i in span.ranges {
-            let place = |octet: u64| (octet.saturating_sub(span.octets.start) as usize).min(content.len());
-            read[i].extend_from_slice(&content[place(ranges[i].start)..place(ranges[i].end)]);
+    let mut spread = Spread::new(ranges);
+    for i in spread.order.clone() {
+        spread.add(found.place(job, ranges[i].start, ranges[i].end)?, ranges[i].start);
+    }
+    let parts: Vec<Part> = spread.parts.iter().map(|(part, _)| *part).collect();
+    job.spread(parts.len().min(RANGES_WINDOW));
+    job.transfer(&found.object, &parts, &mut spread)?;
+    Ok(spread.read)
+}
+
+/// Takes the content of parts in, and gives each range what it has of it.
+struct Spread<'a> {
+    ranges: &'a [ops::Range<u64>],
+    read: Ranges,
+    /// The ranges that are not empty, by where they begin.
+    order: Vec<usize>,
+    /// How many of `order` end before what comes next.
+    over: usize,
+    /// What is fetched, in the object's order, and at which octet each part begins.
+    parts: Vec<(Part, u64)>,
+    /// Which of `parts` comes, what of it has come, and the octet that comes next.
+    part: usize,
+    segments: u64,
+    position: u64,
+}
+
+impl<'a> Spread<'a> {
+    fn new(ranges: &'a [ops::Range<u64>]) -> Self {
+        let mut order: Vec<usize> = (0..ranges.len()).filter(|i| !ranges[*i].is_empty()).collect();
+        order.sort_by_key(|i| ranges[*i].start);
+        let set_aside = SET_ASIDE_OCTETS_MAX / ranges.len().max(1) as u64;
+        let room = |range: &ops::Range<u64>| range.end.saturating_sub(range.start).min(set_aside) as usize;
+        let read = ranges.iter().map(|range| Vec::with_capacity(room(range))).collect();
+        Spread { ranges, read, order, over: 0, parts: Vec::new(), part: 0, segments: 0, position: 0 }
+    }
+
+    /// Adds the part that holds a range, which begins at octet `start`: none before those that were
+    /// added already.
+    fn add(&mut self, place: RangePart, start: u64) {
+        let RangePart { part, skip, .. } = place;
+        match self.parts.last_mut() {
+            Some((last, _)) if part.first <= last.end => last.end = last.end.max(part.end),
+            _ => self.parts.push((part, start - skip)),
         }
     }
 }
 
-/// What to fetch, in the object's order. Ranges whose segments meet are in one piece.
-fn spans(job: &mut Job<'_>, found: &Found, ranges: &[ops::Range<u64>]) -> Result<VecDeque<Span>, FetchError> {
-    let mut order: Vec<usize> = (0..ranges.len()).filter(|i| !ranges[*i].is_empty()).collect();
-    order.sort_by_key(|i| ranges[*i].start);
-    let mut spans: VecDeque<Span> = VecDeque::new();
-    for i in order {
-        let octets = ranges[i].clone();
-        let RangePart { part, skip, .. } = found.place(job, octets.start, octets.end)?;
-        match spans.back_mut() {
-            Some(last) if part.first <= last.part.end => {
-                last.part.end = last.part.end.max(part.end);
-                last.octets.end = last.octets.end.max(octets.end);
-                last.ranges.push(i);
-            }
-            _ => spans.push_back(Span { part, skip, octets, ranges: vec![i] }),
+impl ContentSink for Spread<'_> {
+    fn write(&mut self, content: Content) -> Result<(), FetchError> {
+        let content = content.as_ref();
+        while let Some((part, _)) = self.parts.get(self.part)
+            && self.segments >= part.end - part.first
+        {
+            self.part += 1;
+            self.segments = 0;
         }
+        if self.segments == 0
+            && let Some((_, octet)) = self.parts.get(self.part)
+        {
+            self.position = *octet;
+        }
+        let (from, to) = (self.position, self.position.saturating_add(content.len() as u64));
+        self.segments += 1;
+        self.position = to;
+        while self.order.get(self.over).is_some_and(|i| self.ranges[*i].end <= from) {
+            self.over += 1;
+        }
+        for i in &self.order[self.over..] {
+            let range = &self.ranges[*i];
+            if range.start >= to {
+                break;
+            }
+            let place = |octet: u64| (octet.clamp(from, to) - from) as usize;
+            self.read[*i].extend_from_slice(&content[place(range.start)..place(range.end)]);
+        }
+        Ok(())
     }
-    Ok(spans)
 }

@@ -25,8 +25,8 @@ pub(super) enum Order {
     Express { interest: InterestBuilder, attempts: u32, deliver: Deliver },
     /// Send this Interest once.
     Send { wire: Vec<u8>, deliver: Deliver },
-    /// Request the pieces of an object.
-    Transfer { object: Box<Object>, part: Part, read: ReadOptions, queue: Arc<VerifyQueue<FetchError>> },
+    /// Request the pieces of parts of an object.
+    Transfer { object: Box<Object>, parts: Vec<Part>, read: ReadOptions, queue: Arc<VerifyQueue<FetchError>> },
 }
 
 /// What is under way on one consumer.
@@ -163,8 +163,8 @@ impl Role for ConsumerRole {
                 Ok(expression) => self.expressions.push((expression, deliver)),
                 Err(_) => deliver(Ok(Answer::Timeout)),
             },
-            Order::Transfer { object, part, read, queue } => {
-                match SegmentRequester::new(&object, part, &read, now_ns) {
+            Order::Transfer { object, parts, read, queue } => {
+                match SegmentRequester::new(&object, &parts, &read, now_ns) {
                     Ok(requester) => self.transfers.push(Transfer {
                         requester,
                         queue,

@@ -197,7 +197,7 @@ fn fill(shared: &Shared, found: &Found, from: u64, end: u64, params: FetchParams
         job.span(params.read_ahead as u64, segment_octets);
         filler.skip = skip;
         filler.segment_octets = segment_octets.unwrap_or(SEGMENT_OCTETS);
-        job.transfer(&found.object, part, &mut filler)
+        job.transfer(&found.object, &[part], &mut filler)
     });
     // What came before an error is to be read too.
     let done = done.and(filler.flush());
@@ -300,7 +300,7 @@ impl ObjectStream {
             let mut job = Job::new(&shared, params, &stopped);
             let read = found.place(&mut job, from, end).and_then(|RangePart { part, skip, .. }| {
                 let mut range = Range::new(skip, end - from);
-                let done = job.transfer(&found.object, part, &mut range);
+                let done = job.transfer(&found.object, &[part], &mut range);
                 range.content(done)
             });
             drop(job);

@@ -70,6 +70,7 @@ enum Phase {
 pub(super) struct Bbr {
     phase: Phase,
     phase_from_ns: u64,
+    window_initial: f64,
     window_max: f64,
     /// Greatest rates of the two latest stretches of [`RATE_ROUNDS`] / 2 round trips.
     rates: [f64; 2],
@@ -95,6 +96,7 @@ impl Bbr {
         Bbr {
             phase: Phase::Startup,
             phase_from_ns: 0,
+            window_initial: WINDOW_INITIAL,
             window_max: (window_max as f64).max(WINDOW_MIN),
             rates: [0.0; 2],
             rates_turn: 0,
@@ -217,7 +219,7 @@ impl Bbr {
     fn window_now(&self) -> f64 {
         let held = self.held();
         if held == 0.0 {
-            return WINDOW_INITIAL.min(self.window_max);
+            return self.window_initial.min(self.window_max);
         }
         let window = match self.phase {
             Phase::Startup => (STARTUP_GAIN * held).max(WINDOW_INITIAL),
@@ -231,6 +233,10 @@ impl Bbr {
 impl CongestionControl for Bbr {
     fn window(&self) -> usize {
         self.window_now() as usize
+    }
+
+    fn begin_with(&mut self, packets: usize) {
+        self.window_initial = (packets as f64).max(WINDOW_MIN);
     }
 
     fn pace(&self) -> Option<f64> {

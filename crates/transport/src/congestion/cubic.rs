@@ -155,6 +155,13 @@ impl CongestionControl for Cubic {
         self.window.min(self.allowed).max(WINDOW_MIN) as usize
     }
 
+    fn begin_with(&mut self, packets: usize) {
+        self.window = (packets as f64).clamp(WINDOW_MIN, self.window_max);
+        self.plateau = self.window;
+        self.decreased_to = self.window;
+        self.reno = self.window;
+    }
+
     fn on_data(&mut self, path: &Path, limited: bool) {
         if !path.has_queue() {
             self.queue_answers = 0;

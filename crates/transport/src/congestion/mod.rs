@@ -38,7 +38,7 @@ const QUEUE_NS: u64 = 25_000_000;
 const WINDOW_MIN: f64 = 2.0;
 
 /// The window before anything is known of the path (as RFC 6928 has it for TCP).
-const WINDOW_INITIAL: f64 = 10.0;
+pub(crate) const WINDOW_INITIAL: f64 = 10.0;
 
 /// What was measured of the path so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,6 +124,10 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
+    /// Begins with a window of `packets`, as far as its largest lets it; only before anything was
+    /// asked for.
+    fn begin_with(&mut self, _packets: usize) {}
+
     /// A Data came. `limited`: the window was full, so it is the window that limits the rate.
     fn on_data(&mut self, path: &Path, limited: bool);
 
@@ -169,6 +173,10 @@ impl CongestionControl for Aimd {
         self.window as usize
     }
 
+    fn begin_with(&mut self, packets: usize) {
+        self.window = (packets as f64).clamp(WINDOW_MIN, self.window_max);
+    }
+
     fn on_data(&mut self, _: &Path, limited: bool) {
         if limited {
             let growth = if self.window < self.slow_start_max { 1.0 } else { 1.0 / self.window };
@@ -206,6 +214,15 @@ pub enum Algorithm {
 impl Algorithm {
     /// The words that [`str::parse`] takes; `fixed` is written `fixed:64`.
     pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
+
+    /// This or, in the place of one that goes by delay, NB-CC: for a fetch whose Data come from
+    /// many distances at once, so that a long round trip says nothing of a queue.
+    pub fn without_delay(self) -> Self {
+        match self {
+            Algorithm::Cubic | Algorithm::Raaqm => Algorithm::NbCc,
+            Algorithm::Fixed(_) | Algorithm::Aimd | Algorithm::Bbr | Algorithm::NbCc => self,
+        }
+    }
 
     /// A controller of this kind whose window stays at or below `window_max`.
     pub fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {

@@ -28,6 +28,10 @@ impl CongestionControl for NbCc {
         self.window as usize
     }
 
+    fn begin_with(&mut self, packets: usize) {
+        self.window = (packets as f64).clamp(WINDOW_MIN, self.window_max);
+    }
+
     fn on_data(&mut self, _: &Path, limited: bool) {
         if limited {
             self.window = (self.window + 1.0).min(self.window_max);

@@ -87,6 +87,10 @@ impl CongestionControl for Raaqm {
         self.window as usize
     }
 
+    fn begin_with(&mut self, packets: usize) {
+        self.window = (packets as f64).clamp(WINDOW_MIN, self.window_max);
+    }
+
     fn on_data(&mut self, path: &Path, limited: bool) {
         if let Some(rtt_ns) = path.sample.rtt_ns {
             self.rtts_ns[self.samples % SAMPLES] = rtt_ns;

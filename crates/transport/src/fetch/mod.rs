@@ -38,7 +38,7 @@ use namely_wire::NackReason;
 
 pub use self::failure::Failure;
 use self::rtt::Rtt;
-use crate::congestion::{Algorithm, CongestionControl, Path, Sample, Signal};
+use crate::congestion::{Algorithm, CongestionControl, Path, Sample, Signal, WINDOW_INITIAL};
 pub use crate::segment::PieceInterest;
 
 /// Pause after a Nack before anything is asked again; doubled while no Data comes.
@@ -56,6 +56,8 @@ const CATCH_UP_NS: u64 = 2_000_000;
 pub struct Options {
     /// Decides the window, and how fast it is used.
     pub congestion: Algorithm,
+    /// The window before anything is known of the path, in pieces.
+    pub window_initial: usize,
     /// Largest window, in pieces.
     pub window_max: usize,
     /// Most pieces between the first that is not delivered and the last that was asked for: bounds
@@ -77,6 +79,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             congestion: Algorithm::Cubic,
+            window_initial: WINDOW_INITIAL as usize,
             window_max: 1024,
             span_max: 2048,
             attempts_max: 20,
@@ -270,8 +273,10 @@ pub struct Fetch {
 impl Fetch {
     /// Fetches from piece 0 on, starting at `now_ns`.
     pub fn new(options: Options, now_ns: u64) -> Self {
+        let mut control = options.congestion.controller(options.window_max);
+        control.begin_with(options.window_initial);
         Fetch {
-            control: options.congestion.controller(options.window_max),
+            control,
             options,
             slots: VecDeque::new(),
             base: 0,

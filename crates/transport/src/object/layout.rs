@@ -3,7 +3,8 @@
 //! Under manifests each manifest is asked for one whole group of segments ahead of the first
 //! segment it covers: manifest 0, then for each group g the manifest g+1 and the segments of g. So
 //! a manifest is there, verified, before its segments come, and nobody waits for it. Pieces are
-//! numbered in that order.
+//! numbered in that order, those of several parts one part after the other; a manifest that two
+//! parts need is a piece of the first.
 
 use std::ops::Range;
 
@@ -18,9 +19,91 @@ pub(super) enum Piece {
     Segment(u64),
 }
 
+/// The pieces of parts of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout(Vec<Numbered>);
+
+/// A part, and which numbers its pieces have: `first` is the one that its own layout calls
+/// `own_first`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbered {
+    part: Part,
+    layout: PartLayout,
+    first: u64,
+    own_first: u64,
+}
+
+impl Layout {
+    /// Of `parts` of `object`, each of which begins behind the end of the one before.
+    pub(super) fn of(object: &Object, parts: &[Part]) -> Self {
+        let mut numbered: Vec<Numbered> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let layout = PartLayout::of(object, *part);
+            let own = layout.pieces(part.first, part.end_of(object.segments).unwrap_or(part.end));
+            let mut next = Numbered { part: *part, layout, first: own.start, own_first: own.start };
+            if let Some(before) = numbered.last() {
+                next.first = before.end(object.segments).unwrap_or(u64::MAX);
+                let shared = before.layout.manifests_end().and_then(|end| end.checked_sub(1));
+                next.own_first += u64::from(shared.is_some() && shared == layout.first_manifest());
+            }
+            numbered.push(next);
+        }
+        Layout(numbered)
+    }
+
+    /// The number of the first piece.
+    pub(super) fn first(&self) -> u64 {
+        self.0.first().map_or(0, |numbered| numbered.first)
+    }
+
+    /// The number after that of the last piece, of an object that has `segments`, if it is known.
+    pub(super) fn end(&self, segments: Option<u64>) -> Option<u64> {
+        let within = |numbered: &&Numbered| segments.is_none_or(|segments| numbered.part.first < segments);
+        match self.0.iter().rev().find(within) {
+            Some(last) => last.end(segments),
+            // All begin behind the object's end.
+            None => Some(self.first().min(segments.unwrap_or(0))),
+        }
+    }
+
+    /// What piece `number` is.
+    pub(super) fn piece(&self, number: u64) -> Piece {
+        let i = self.0.partition_point(|numbered| numbered.first <= number).saturating_sub(1);
+        self.0.get(i).map_or(Piece::Segment(number), |numbered| {
+            numbered.layout.piece(numbered.own_first + number.saturating_sub(numbered.first))
+        })
+    }
+
+    /// The number of a piece; none if it is in no part.
+    pub(super) fn number(&self, piece: Piece) -> Option<u64> {
+        let i = match piece {
+            Piece::Segment(segment) => {
+                self.0.partition_point(|numbered| numbered.part.first <= segment).checked_sub(1)?
+            }
+            Piece::Manifest(index) => self
+                .0
+                .partition_point(|numbered| numbered.layout.manifests_end().is_none_or(|end| end <= index)),
+        };
+        let numbered = self.0.get(i)?;
+        if matches!(piece, Piece::Segment(segment) if segment >= numbered.part.end) {
+            return None;
+        }
+        let own = numbered.layout.number(piece)?.checked_sub(numbered.own_first)?;
+        numbered.first.checked_add(own)
+    }
+}
+
+impl Numbered {
+    /// The number after that of its last piece, of an object that has `segments`, if it is known.
+    fn end(&self, segments: Option<u64>) -> Option<u64> {
+        let own_end = self.layout.pieces(self.part.first, self.part.end_of(segments)?).end;
+        self.first.checked_add(own_end.saturating_sub(self.own_first))
+    }
+}
+
 /// The pieces of one object from a segment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+enum PartLayout {
     /// Segments alone; piece numbers are segment numbers.
     Plain,
     /// Segments under manifests of `entries` each: groups `first_group..groups`, of the first one
@@ -28,34 +111,50 @@ pub(super) enum Layout {
     Manifests { entries: u64, first_group: u64, groups: u64, segments: u64, skipped: u64 },
 }
 
-impl Layout {
+impl PartLayout {
     /// Of `part` of `object`. A part that ends early is laid out like an object that does: without
     /// the manifests behind it.
-    pub(super) fn of(object: &Object, part: Part) -> Self {
+    fn of(object: &Object, part: Part) -> Self {
         match (object.signature_mode, object.segments) {
             (SignatureMode::Manifests, Some(segments)) => {
                 let end = part.end_of(Some(segments)).unwrap_or(segments);
-                Layout::manifests(object.manifest_entries, part.first, end)
+                PartLayout::manifests(object.manifest_entries, part.first, end)
             }
-            _ => Layout::Plain,
+            _ => PartLayout::Plain,
         }
     }
 
     /// Under manifests of `entries`, from `first_segment` on, of an object of `segments` (each at
     /// least one).
-    pub(super) fn manifests(entries: u64, first_segment: u64, segments: u64) -> Self {
+    fn manifests(entries: u64, first_segment: u64, segments: u64) -> Self {
         let groups = segments.div_ceil(entries).max(1);
         let first_group = (first_segment / entries).min(groups - 1);
         let skipped = first_segment.min(segments).saturating_sub(first_group * entries);
-        Layout::Manifests { entries, first_group, groups, segments, skipped }
+        PartLayout::Manifests { entries, first_group, groups, segments, skipped }
+    }
+
+    /// The index of the manifest that it begins with.
+    fn first_manifest(&self) -> Option<u64> {
+        match *self {
+            PartLayout::Plain => None,
+            PartLayout::Manifests { first_group, .. } => Some(first_group),
+        }
+    }
+
+    /// The index after that of its last manifest.
+    fn manifests_end(&self) -> Option<u64> {
+        match *self {
+            PartLayout::Plain => None,
+            PartLayout::Manifests { groups, .. } => Some(groups),
+        }
     }
 
     /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout
     /// starts.
-    pub(super) fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
+    fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
         match *self {
-            Layout::Plain => first_segment..segments,
-            Layout::Manifests { entries, first_group, groups, segments, skipped } => {
+            PartLayout::Plain => first_segment..segments,
+            PartLayout::Manifests { entries, first_group, groups, segments, skipped } => {
                 let full = groups - 1 - first_group;
                 let last = segments.saturating_sub((groups - 1) * entries);
                 0..1 + (full * pieces_of_group(entries) + last).saturating_sub(skipped)
@@ -70,8 +169,8 @@ impl Layout {
     }
 
     /// What piece number `piece` is.
-    pub(super) fn piece(&self, piece: u64) -> Piece {
-        let Layout::Manifests { entries, first_group, groups, skipped, .. } = *self else {
+    fn piece(&self, piece: u64) -> Piece {
+        let PartLayout::Manifests { entries, first_group, groups, skipped, .. } = *self else {
             return Piece::Segment(piece);
         };
         let of_group = pieces_of_group(entries);
@@ -88,8 +187,8 @@ impl Layout {
     }
 
     /// The number of a piece; none if it is before the first segment or past the last.
-    pub(super) fn number(&self, piece: Piece) -> Option<u64> {
-        let Layout::Manifests { entries, first_group, groups, segments, skipped } = *self else {
+    fn number(&self, piece: Piece) -> Option<u64> {
+        let PartLayout::Manifests { entries, first_group, groups, segments, skipped } = *self else {
             let Piece::Segment(segment) = piece else { return None };
             return Some(segment);
         };
@@ -117,13 +216,14 @@ fn pieces_of_group(entries: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use namely_security::MANIFEST_ENTRIES;
+    use namely_wire::Name;
     use proptest::prelude::*;
 
     use super::*;
 
     #[test]
     fn a_manifest_comes_a_group_ahead_of_its_segments() {
-        let layout = Layout::manifests(MANIFEST_ENTRIES, 0, 500);
+        let layout = PartLayout::manifests(MANIFEST_ENTRIES, 0, 500);
         let order: Vec<Piece> = layout.pieces(0, 500).map(|piece| layout.piece(piece)).collect();
         assert_eq!(order[..3], [Piece::Manifest(0), Piece::Manifest(1), Piece::Segment(0)]);
         assert_eq!(order[241..243], [Piece::Segment(239), Piece::Manifest(2)]);
@@ -137,7 +237,7 @@ mod tests {
             entries in prop_oneof![1u64..=50, Just(MANIFEST_ENTRIES)], segments in 1u64..2000, first in 0u64..2000,
         ) {
             let first = first.min(segments - 1);
-            let layout = Layout::manifests(entries, first, segments);
+            let layout = PartLayout::manifests(entries, first, segments);
             let mut wanted = first..segments;
             let mut manifest_known = None;
             for number in layout.pieces(first, segments) {
@@ -156,6 +256,47 @@ mod tests {
             let before = first.checked_sub(1).map(Piece::Segment);
             prop_assert_eq!(before.and_then(|piece| layout.number(piece)), None);
             prop_assert_eq!(layout.number(Piece::Manifest(segments.div_ceil(entries))), None);
+        }
+
+        #[test]
+        fn pieces_of_several_parts_follow_one_another_and_none_is_there_twice(
+            signature_mode in prop_oneof![Just(SignatureMode::Manifests), Just(SignatureMode::Segments)],
+            entries in 1u64..=50, segments in 1u64..2000, is_end_known: bool,
+            cuts in prop::collection::btree_set(0u64..2100, 2..40),
+        ) {
+            let known = is_end_known || signature_mode == SignatureMode::Manifests;
+            let object = Object {
+                name: Name::new(), segments: known.then_some(segments), signature_mode,
+                manifest_entries: entries, metadata: None, as_of_ns: None, reason: None, whole: None,
+            };
+            let cuts: Vec<_> = cuts.into_iter().filter(|cut| !known || *cut <= segments).collect();
+            let parts: Vec<_> = cuts.chunks_exact(2).map(|cut| Part { first: cut[0], end: cut[1] }).collect();
+            prop_assume!(!parts.is_empty());
+            let layout = Layout::of(&object, &parts);
+            let within = |segment: &u64| parts.iter().any(|part| (part.first..part.end).contains(segment));
+            let mut wanted = (0..2100).filter(within);
+            let mut manifests = Vec::new();
+            for number in layout.first()..layout.end(object.segments).unwrap() {
+                let piece = layout.piece(number);
+                prop_assert_eq!(layout.number(piece), Some(number), "{:?}", piece);
+                match piece {
+                    Piece::Manifest(index) => manifests.push(index),
+                    Piece::Segment(segment) => {
+                        prop_assert_eq!(wanted.next(), Some(segment));
+                        let listed = manifests.contains(&(segment / entries));
+                        prop_assert!(listed || signature_mode == SignatureMode::Segments);
+                    }
+                }
+            }
+            prop_assert_eq!(wanted.next(), None);
+            prop_assert!(manifests.windows(2).all(|two| two[0] < two[1]), "{:?}", manifests);
+            let outside = (0..2100).filter(|segment| !within(segment));
+            prop_assert_eq!(outside.filter_map(|segment| layout.number(Piece::Segment(segment))).next(), None);
+            // Where the end comes to be known later it bounds what is asked for.
+            let before = parts.iter().map(|part| part.end.min(segments).saturating_sub(part.first)).sum::<u64>();
+            if signature_mode == SignatureMode::Segments && parts[0].first < segments {
+                prop_assert_eq!(layout.end(Some(segments)), Some(layout.first() + before));
+            }
         }
     }
 }

@@ -53,12 +53,19 @@ enum Again {
 }
 
 impl SegmentRequester {
-    /// Requests `part` of `object`, starting at `now_ns`.
+    /// Requests `parts` of `object`, each of which begins behind the end of the one before,
+    /// starting at `now_ns`.
     ///
     /// # Errors
-    /// [`ObjectError::Fetch`] if `part` begins behind the end of the object.
-    pub fn new(object: &Object, part: Part, options: &ReadOptions, now_ns: u64) -> Result<Self, ObjectError> {
-        let layout = Layout::of(object, part);
+    /// [`ObjectError::Fetch`] if all begin behind the end of the object.
+    pub fn new(
+        object: &Object,
+        parts: &[Part],
+        options: &ReadOptions,
+        now_ns: u64,
+    ) -> Result<Self, ObjectError> {
+        let layout = Layout::of(object, parts);
+        let (first, end) = (layout.first(), layout.end(object.segments));
         let prefix = object.name.as_name();
         let of_manifests = manifest_name(prefix, 0);
         let mut requester = SegmentRequester {
@@ -72,14 +79,12 @@ impl SegmentRequester {
             origin_told: 0,
             from_cache: 0,
         };
-        let end = part.end_of(object.segments);
-        let pieces = layout.pieces(part.first, end.unwrap_or(part.first));
-        requester.fetch.start_at(pieces.start);
-        if object.segments.is_none() {
-            requester.fetch.stop_at(part.end);
-        } else {
-            let end = pieces.end.max(pieces.start);
-            requester.fetch.set_end(end).map_err(|failure| requester.failed(failure))?;
+        requester.fetch.start_at(first);
+        match end {
+            Some(end) if object.segments.is_some() => {
+                requester.fetch.set_end(end.max(first)).map_err(|failure| requester.failed(failure))?;
+            }
+            stop => requester.fetch.stop_at(stop.unwrap_or(u64::MAX)),
         }
         Ok(requester)
     }
@@ -171,7 +176,8 @@ impl SegmentRequester {
     /// # Errors
     /// [`ObjectError::Fetch`] if the end is known already and another one.
     pub fn set_last_segment(&mut self, last: u64) -> Result<(), ObjectError> {
-        self.fetch.set_end(last.saturating_add(1)).map_err(|failure| self.failed(failure))
+        let end = self.layout.end(Some(last.saturating_add(1))).unwrap_or(u64::MAX);
+        self.fetch.set_end(end).map_err(|failure| self.failed(failure))
     }
 
     /// All that is outstanding was lost with the connection.

@@ -74,8 +74,6 @@ pub struct SegmentVerifier {
     segments: Option<u64>,
     manifest_entries: u64,
     layout: Layout,
-    part: Part,
-    first: u64,
     on_bad: OnBadSegment,
     known: VecDeque<VerifiedManifest>,
     preparation: Option<Preparation>,
@@ -90,17 +88,14 @@ pub struct SegmentVerifier {
 }
 
 impl SegmentVerifier {
-    /// Verifies `part` of `object`.
-    pub fn new(object: &Object, part: Part, on_bad: OnBadSegment) -> Self {
-        let layout = Layout::of(object, part);
+    /// Verifies `parts` of `object`, each of which begins behind the end of the one before.
+    pub fn new(object: &Object, parts: &[Part], on_bad: OnBadSegment) -> Self {
         SegmentVerifier {
             object: object.name.clone(),
             signature_mode: object.signature_mode,
             segments: object.segments,
             manifest_entries: object.manifest_entries,
-            layout,
-            part,
-            first: layout.pieces(part.first, part.first).start,
+            layout: Layout::of(object, parts),
             on_bad,
             known: VecDeque::new(),
             preparation: None,
@@ -113,13 +108,12 @@ impl SegmentVerifier {
 
     /// The number after that of the last piece, if the end of what is read is known.
     pub fn end(&self) -> Option<u64> {
-        let end = self.part.end_of(self.segments)?;
-        Some(self.layout.pieces(self.first, end).end.max(self.first))
+        Some(self.layout.end(self.segments)?.max(self.first()))
     }
 
     /// The number of the first piece.
     pub fn first(&self) -> u64 {
-        self.first
+        self.layout.first()
     }
 
     /// The name of the segment that piece `number` is; none if it is a manifest.
