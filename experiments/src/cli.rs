@@ -111,6 +111,7 @@ const NDISE_ROUTERS_HELP: &str = "Builds testbeds as `namely testbed run` does a
 Examples:
   namely-experiments ndise-routers --experiment service --runs 1 --seconds 60
   namely-experiments ndise-routers --experiment narrow --arm vip --arm 'best-route, arc' --json
+  namely-experiments ndise-routers --experiment names --names 0,60000 --seconds 6
   namely-experiments ndise-routers --experiment throughput,faults --seconds 30";
 
 const NDISE_PING_HELP: &str =

@@ -68,6 +68,9 @@ pub struct Ndise {
     /// Experiments, all by default
     #[arg(long, value_delimiter = ',')]
     pub experiment: Vec<Experiment>,
+    /// Ways of caching and forwarding, as the table calls them; all by default
+    #[arg(long)]
+    pub arm: Vec<String>,
     /// Runs of each arm, with the seeds 1, 2 …
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
     pub seeds: u64,
@@ -81,7 +84,7 @@ pub struct Ndise {
     #[arg(long)]
     pub json: bool,
     /// Tables and plot of the lines that --json printed before, instead of runs
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "minutes", "threads", "json"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["arm", "seeds", "minutes", "threads", "json"])]
     pub from: Option<PathBuf>,
     /// An SVG file to write
     #[arg(long, value_name = "FILE")]
@@ -128,7 +131,9 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
 
 /// All runs of a network, by arm and seed.
 fn runs(place: Place, options: &Ndise) -> Vec<Run> {
-    let jobs = place.arms().into_iter().flat_map(|arm| (1..=options.seeds).map(move |seed| (arm, seed)));
+    let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
+    let arms = place.arms().into_iter().filter(wanted);
+    let jobs = arms.flat_map(|arm| (1..=options.seeds).map(move |seed| (arm, seed)));
     let jobs: Vec<ndise::Ndise> = jobs
         .map(|(arm, seed)| ndise::Ndise::new(place, arm, seed).lasting(options.minutes * 60 * SECOND))
         .collect();
@@ -186,7 +191,7 @@ fn table(place: Place, runs: &[Run]) -> String {
     let columns = if has_disks { heads.len() } else { heads.len() - 2 };
     let heads: Vec<&str> = heads.iter().map(String::as_str).take(columns).collect();
     let mut table = Table::new(&heads);
-    for arm in place.arms() {
+    for arm in place.arms().into_iter().filter(|arm| of_arm(runs, *arm).next().is_some()) {
         let of = |value: &dyn Fn(&Outcome) -> f64, digits| cell(of_arm(runs, arm).map(value), digits);
         let bps = |i: usize| of(&|outcome| outcome.got[i].bps / 1e6, 2);
         let ms = |i: usize| of(&|outcome| outcome.got[i].delay_ms, 1);

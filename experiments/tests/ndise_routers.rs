@@ -44,6 +44,51 @@ fn real_routers_of_the_service_network_fill_what_they_have_room_for_by_a_signed_
     }
 }
 
+///
+#[test]
+fn real_routers_plan_for_memory_and_a_disk_below_it() {
+    let run = ["--experiment", "tiers", "--arm", "vip, disk", "--seconds", "3"];
+    let Some(lines) = lines(&run) else { return };
+    let line = &lines[0];
+    assert_eq!((&line["place"], &line["arm"]), (&"tiers".into(), &"vip, disk".into()));
+    for consumer in line["consumers"].as_array().expect("consumers") {
+        assert!(consumer["bps"].as_f64() > Some(100_000.0), "{line}");
+    }
+    let mut kept_most = 0;
+    for (tier, room) in [("held", 5), ("held_on_disk", 10)] {
+        let looks: Vec<Vec<(Vec<usize>, usize)>> = serde_json::from_value(line[tier].clone()).expect("ranks");
+        let kept: Vec<usize> = looks.iter().flatten().map(|(ranks, _)| ranks.len()).collect();
+        assert!(kept.iter().all(|kept| *kept <= room), "{tier}: {line}");
+        kept_most = kept_most.max(kept.into_iter().max().unwrap_or(0));
+    }
+    assert!(kept_most > 0, "{line}");
+    // Ten objects fit there of 128 packets of 6400 octets, which a router takes to be larger; read
+    // at what the configuration says or, once something was read, at no more than the disk's rate.
+    for disk in line["disks"].as_array().expect("two forwarders") {
+        let objects = disk["room"].as_u64().map(|octets| octets / (128 * 6400));
+        assert!(objects.is_some_and(|objects| (7..10).contains(&objects)), "{line}");
+        let octets_per_s = disk["octets_per_s"].as_u64();
+        assert!(octets_per_s.is_some_and(|rate| (1..=4_000_000).contains(&rate)), "{line}");
+    }
+}
+
+/// VI-03, VI-17.
+#[test]
+fn pings_and_a_fetch_lose_no_interest_while_a_router_reads_a_new_catalogue_of_names() {
+    let Some(lines) = lines(&["--experiment", "names", "--names", "6000", "--seconds", "3"]) else { return };
+    let line = &lines[0];
+    assert_eq!((&line["experiment"], &line["names"]), (&"names".into(), &6000.into()));
+    assert_eq!((&line["retransmissions"], &line["wrong"]), (&0.into(), &0.into()), "{line}");
+    for pings in [&line["pings"], &line["reload"]["pings"]] {
+        assert_eq!(pings["lost"], 0, "{line}");
+        assert!(pings["count"].as_u64() > Some(10) && pings["p99_us"].as_f64() > Some(0.0), "{line}");
+    }
+    assert!(line["bps"].as_f64() > Some(1e6) && line["reload"]["bps"].as_f64() > Some(1e6), "{line}");
+    assert_eq!(line["finished"], true, "{line}");
+    // The names lead to objects: what was fetched was counted.
+    assert!(line["asked"].as_f64() > Some(0.0), "{line}");
+}
+
 /// VI-23. The link is slow enough for a busy machine.
 #[test]
 fn twelve_consumers_fill_a_link_as_plain_relays_do_and_six_do_not() {

@@ -115,6 +115,24 @@ fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_oc
 }
 
 #[test]
+fn where_moving_costs_three_vips_an_object_has_a_place_once_more_of_it_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!("memory = 10_000\nmove_cost = 3\nscore_half_life_s = 0\n{}", disk(folder.path()));
+    let (mut a, mut b) = joined(&settings);
+    let _producer = b.serve("/cms");
+    let mut app = a.daemon.connect();
+    let mut ask = |a: &mut Router, times: u64| {
+        (0..times).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
+        until("it is counted", || (a.objects()[0].score >= a.objects()[0].asked).then_some(()));
+        let slot = a.status().slot;
+        until("what is kept is placed", || (a.status().slot > slot + 1).then_some(()));
+        a.objects()[0].tier
+    };
+    assert_eq!(ask(&mut a, 2), None, "both tiers have room");
+    assert_eq!(ask(&mut a, 2), Some(0));
+}
+
+#[test]
 fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{ControlEvent, DataPlaneOptions};
+use namely_daemon::dataplane::{ControlEvent, DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
-use namely_mgmt::{FaceSettings, FaceSpec, Faces};
+use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces};
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use support::{App, Load, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
@@ -221,4 +221,32 @@ fn destroying_a_face_under_load_is_quick() {
     assert!(loaded[197] < idle[197] + allowed, "idle {idle:?}, under load {loaded:?}");
     drop(router);
     producing.join().unwrap();
+}
+
+#[test]
+fn a_peer_that_speaks_while_a_face_to_it_is_made_has_one_face() {
+    let router = Router::start_with(options(4));
+    let local = router.plane.listen(ListenSpec::Udp(([127, 0, 0, 1], 0).into())).unwrap();
+    let address = local.address().unwrap();
+    let peers: Vec<_> = (0..400).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    for (round, peer) in (0..).zip(&peers) {
+        let remote = format!("udp4://{}", peer.local_addr().unwrap());
+        peer.send_to(&interest("/nobody"), address).unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(round % 50 * 4) {
+            std::hint::spin_loop();
+        }
+        match router.plane.create_face(spec(&remote, FacePersistency::Persistent)) {
+            Ok(_) | Err(CreateFaceError::Exists(_)) => (),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // A face to each of them, and none is left that has no worker yet.
+    let of_peers = || router.plane.faces().into_iter().filter(|face| face.uri.starts_with("udp4://"));
+    support::eventually(|| of_peers().count() >= peers.len());
+    let mut remotes: Vec<String> = of_peers().map(|face| face.uri).collect();
+    remotes.sort_unstable();
+    let count = remotes.len();
+    remotes.dedup();
+    assert_eq!((remotes.len(), count), (peers.len(), peers.len()));
 }

@@ -12,9 +12,7 @@
 pub mod faults;
 
 use namely_forwarder::{CsPolicy, FaceId, ObjectName};
-use namely_vip::{
-    Config, Decay, Follow, NeighbourConfig, Object, Objects, Plane, PlaneConfig, Tier, UNIT, Vip,
-};
+use namely_vip::{Config, Decay, Follow, NeighbourConfig, Object, Objects, Plane, PlaneConfig, Tier, Vip};
 use namely_wire::Name;
 
 use crate::behaviours::{Demand, ObjectReader, Producer, VipAgent};
@@ -171,8 +169,8 @@ pub enum Below {
     All,
     /// The same, but of what leaves memory only what was asked for there.
     AskedFor,
-    /// A disk to which objects are written by plan. To admit one, and to evict one, costs what
-    /// reading is worth of so many VIPs.
+    /// A disk to which objects are written by plan. To admit one, to it or to memory, and to evict
+    /// one, costs what reading is worth of so many VIPs.
     Planned(u64),
 }
 
@@ -520,7 +518,7 @@ fn agent(
         decay: Decay::from_half_life(HALF_LIFE_MS, period_ms),
         follow: Follow::Scores,
         tiers: if is_cache { tiers(of, size) } else { Vec::new() },
-        weight: u64::from(matches!(of.arm.below, Below::Planned(cost) if cost > 0)),
+        weight: if let Below::Planned(cost) = of.arm.below { cost } else { 0 },
     };
     let neighbour = |(n, _, octets_per_s): &(usize, FaceId, u64)| NeighbourConfig {
         router: Some(name_of(*n)),
@@ -553,9 +551,8 @@ fn agent(
 fn tiers(of: &Ndise, size: u64) -> Vec<Tier> {
     let of_slot = |octets_per_s: u64| octets_per_s * u64::from(of.slot.0) / 1000;
     let rate = of_slot(READ_OCTETS_PER_S);
-    let memory = Tier { octets: ROOM as u64 * size, rate, ..Tier::default() };
-    let Below::Planned(vips) = of.arm.below else { return vec![memory] };
+    let memory = Tier::new(ROOM as u64 * size, rate);
+    let Below::Planned(_) = of.arm.below else { return vec![memory] };
     let rate = of_slot(CONTENT_OCTETS as u64 * SECOND / DISK_NS);
-    let cost = vips * UNIT * rate;
-    vec![memory, Tier { octets: DISK_ROOM as u64 * size, rate, admit: cost, evict: cost }]
+    vec![memory, Tier::new(DISK_ROOM as u64 * size, rate)]
 }

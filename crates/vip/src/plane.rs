@@ -195,19 +195,13 @@ impl Plane {
         self.placed[k] = if is_tier && !self.is_source[k] { tier } else { NOWHERE };
     }
 
-    /// Sets what of a tier can be read, octets in a slot, as it was measured.
-    pub fn set_read_rate(&mut self, tier: usize, octets_per_slot: u64) {
+    /// Sets what a tier is like now: its room, 0 where nothing can be kept for a while, and the
+    /// rate at which it is read, as it was measured.
+    pub fn set_tier(&mut self, tier: usize, now: Tier) {
         let Some(config) = self.config.tiers.get_mut(tier) else { return };
-        config.rate = octets_per_slot;
+        *config = now;
         for (reads, size) in self.reads.iter_mut().zip(&self.sizes) {
-            reads[tier] = vips_of(octets_per_slot, *size);
-        }
-    }
-
-    /// Sets the room of a tier, octets, as it is now: 0 where nothing can be kept for a while.
-    pub fn set_room(&mut self, tier: usize, octets: u64) {
-        if let Some(config) = self.config.tiers.get_mut(tier) {
-            config.octets = octets;
+            reads[tier] = vips_of(now.rate, *size);
         }
     }
 

@@ -154,10 +154,10 @@ fn what_is_kept_drains_what_can_be_read_of_it_in_a_slot() {
     assert_eq!((plane.counts(), plane.placed()), (&[4 * UNIT][..], &[u8::MAX][..]));
     step(&mut plane, 0);
     assert_eq!((plane.counts(), plane.placed()), (&[4 * UNIT - UNIT * 3 / 2][..], &[0][..]));
-    plane.set_read_rate(0, 500);
+    plane.set_tier(0, Tier { rate: 500, ..tier });
     step(&mut plane, 0);
     assert_eq!(plane.counts(), [2 * UNIT]);
-    plane.set_read_rate(0, 1_000_000);
+    plane.set_tier(0, Tier { rate: 1_000_000, ..tier });
     step(&mut plane, 0);
     assert_eq!(plane.counts(), [0], "no more is drained than there is");
     assert_eq!(plane.totals().drained, 4 * UNIT);
@@ -171,10 +171,10 @@ fn a_tier_that_loses_its_room_keeps_nothing_until_it_has_some_again() {
     step(&mut plane, 8 * UNIT);
     step(&mut plane, 0);
     assert_eq!((plane.counts(), plane.placed()), (&[8 * UNIT - UNIT / 2][..], &[1][..]));
-    plane.set_room(1, 999);
+    plane.set_tier(1, Tier { octets: 999, ..disk });
     step(&mut plane, 0);
     assert_eq!((plane.counts(), plane.placed()), (&[8 * UNIT - UNIT / 2][..], &[u8::MAX][..]));
-    plane.set_room(1, 1000);
+    plane.set_tier(1, disk);
     step(&mut plane, 0);
     assert_eq!((plane.counts(), plane.placed()), (&[7 * UNIT][..], &[1][..]));
 }
@@ -238,6 +238,58 @@ fn counts_at_their_limit_are_cut_and_counted() {
     plane.receive(0, u64::MAX);
     step(&mut plane, u64::MAX);
     assert_eq!((plane.counts()[0], plane.scores()[0]), (COUNT_MAX, COUNT_MAX));
+}
+
+/// Two objects and a place for one in each of two tiers, read at 3000 and 1000 octets a slot, or in
+/// the slower one alone, with costs of so many VIPs. Scores stay.
+fn two_at_a_border(has_both: bool, weight: u64) -> Plane {
+    let objects = [1, 2].map(|id| Object { id, octets: 1000 });
+    let (decay, follow) = (Decay::from_factor(1 << 32), Follow::Scores);
+    let tiers = vec![Tier::new(if has_both { 1000 } else { 0 }, 3000), Tier::new(1000, 1000)];
+    let config = PlaneConfig { amplification: 1, decay, follow, tiers, weight };
+    Plane::new(&Objects::new(objects.to_vec()).unwrap(), 0, config)
+}
+
+/// In a slot so many VIPs are asked for of each; where both are after it.
+fn asked(plane: &mut Plane, vips: [u64; 2]) -> [u8; 2] {
+    plane.begin();
+    plane.ask(0, vips[0]);
+    plane.ask(1, vips[1]);
+    plane.end();
+    [plane.placed()[0], plane.placed()[1]]
+}
+
+#[test]
+fn two_objects_whose_scores_cross_in_each_slot_change_places_each_time_unless_moving_costs() {
+    for has_both in [true, false] {
+        let moves = |weight: u64| {
+            let mut plane = two_at_a_border(has_both, weight);
+            asked(&mut plane, [11 * UNIT, 10 * UNIT]);
+            let mut before = asked(&mut plane, [0, 2 * UNIT]);
+            // Which is ahead, by one VIP, changes in each of these.
+            (0..100).fold(0, |moves, slot| {
+                let vips = if slot % 2 == 0 { [2 * UNIT, 0] } else { [0, 2 * UNIT] };
+                let now = asked(&mut plane, vips);
+                let has_moved = std::mem::replace(&mut before, now) != now;
+                moves + u32::from(has_moved)
+            })
+        };
+        assert_eq!((moves(0), moves(1)), (100, 0), "both tiers: {has_both}");
+    }
+}
+
+#[test]
+fn an_object_takes_anothers_place_where_it_is_ahead_by_more_than_moving_both_costs() {
+    // Twice the cost where the other has no place at all; between tiers all four moves are paid by
+    // what the faster one is faster.
+    for (has_both, ahead, places) in [(true, 4, [0, 1]), (false, 2, [1, NOWHERE])] {
+        let mut plane = two_at_a_border(has_both, 1);
+        asked(&mut plane, [11 * UNIT, 10 * UNIT]);
+        assert_eq!(asked(&mut plane, [0, (1 + ahead) * UNIT - 1]), places);
+        assert_eq!(asked(&mut plane, [0, 2]), places, "ahead by less");
+        let [first, second] = places;
+        assert_eq!(asked(&mut plane, [0, 0]), [second, first], "ahead by more");
+    }
 }
 
 /// docs/vip.md has this slot in words.

@@ -19,22 +19,20 @@ const LIFETIME_MS: u64 = 4000;
 /// Between two looks whether it is over.
 const LOOK_NS: u64 = 50_000_000;
 
-/// Below this an application answers.
-const PREFIX: &str = "/ping";
-
 /// Round trips, us.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pings {
+pub(crate) struct Pings {
     /// To the application that answers.
-    pub(super) through_us: Vec<f64>,
+    pub(crate) through_us: Vec<f64>,
     /// To the content store.
-    pub(super) store_us: Vec<f64>,
+    pub(crate) store_us: Vec<f64>,
     /// Without an answer.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 /// Two applications at a router.
-pub(super) struct Trips {
+pub(crate) struct Trips {
+    prefix: Name,
     connection: Connection,
     number: u64,
     is_over: Arc<AtomicBool>,
@@ -46,15 +44,16 @@ pub(super) fn connect(router: &str, options: Options) -> Result<Connection, Erro
 }
 
 impl Trips {
-    /// Waits until the one is answered by the other, and by the content store.
-    pub(super) fn start(router: &str) -> Result<Self, Error> {
+    /// Waits until the one is answered by the other, below a prefix, and by the content store.
+    pub(crate) fn start(router: &str, prefix: &Name) -> Result<Self, Error> {
         let is_over = Arc::new(AtomicBool::new(false));
-        let (ends, at) = (is_over.clone(), router.to_owned());
-        let producer = thread::spawn(move || answer(&at, &ends));
+        let (ends, at, own) = (is_over.clone(), router.to_owned(), prefix.clone());
+        let producer = thread::spawn(move || answer(&at, &own, &ends));
         let connection = connect(router, Options::default())?;
-        let mut trips = Trips { connection, number: 0, is_over, producer: Some(producer) };
+        let prefix = prefix.clone();
+        let mut trips = Trips { prefix, connection, number: 0, is_over, producer: Some(producer) };
         let begun = Instant::now();
-        while trips.trip(&kept())?.is_none() {
+        while trips.trip(&trips.kept())?.is_none() {
             if begun.elapsed() > namely_bench::programs::READY_LIMIT {
                 return Err(Error::Subject("the application does not answer".into()));
             }
@@ -64,12 +63,12 @@ impl Trips {
     }
 
     /// Asks by turns the application and the store, for so long.
-    pub(super) fn ping(&mut self, length: Duration, interrupt: &Interrupt) -> Result<Pings, Error> {
-        let (mut pings, kept, end) = (Pings::default(), kept(), Instant::now() + length);
+    pub(crate) fn ping(&mut self, length: Duration, interrupt: &Interrupt) -> Result<Pings, Error> {
+        let (mut pings, kept, end) = (Pings::default(), self.kept(), Instant::now() + length);
         while Instant::now() < end {
             interrupt.check()?;
             self.number += 1;
-            let name = prefix().join_generic(self.number.to_string());
+            let name = self.prefix.join_generic(self.number.to_string());
             for (name, list) in [(&name, &mut pings.through_us), (&kept, &mut pings.store_us)] {
                 let begun = Instant::now();
                 match self.trip(name)? {
@@ -80,6 +79,11 @@ impl Trips {
             }
         }
         Ok(pings)
+    }
+
+    /// What the store answers once it came.
+    fn kept(&self) -> Name {
+        self.prefix.join_generic("kept")
     }
 
     /// The round trip of a name, us; none if nothing came.
@@ -100,16 +104,12 @@ impl Drop for Trips {
     }
 }
 
-fn prefix() -> Name {
-    Name::new().join_generic(PREFIX.trim_start_matches('/'))
+/// Below this an application answers.
+pub(super) fn prefix() -> Name {
+    Name::new().join_generic("ping")
 }
 
-/// What the store answers once it came.
-fn kept() -> Name {
-    prefix().join_generic("kept")
-}
-
-fn answer(router: &str, is_over: &AtomicBool) -> Result<(), Error> {
+fn answer(router: &str, prefix: &Name, is_over: &AtomicBool) -> Result<(), Error> {
     let mut connection = connect(router, Options::for_server())?;
     let mut handler = |incoming: Incoming<'_>, outbox: &mut Outbox| {
         if let Packet::Interest(interest) = incoming.packet {
@@ -118,7 +118,7 @@ fn answer(router: &str, is_over: &AtomicBool) -> Result<(), Error> {
             outbox.send(&incoming.answer_headers(), &data);
         }
     };
-    connection.register(&prefix(), &mut handler).map_err(|e| Error::Subject(e.to_string()))?;
+    connection.register(prefix, &mut handler).map_err(|e| Error::Subject(e.to_string()))?;
     while !is_over.load(Ordering::Relaxed) {
         let until_ns = connection.now_ns() + LOOK_NS;
         connection.turn(until_ns, &mut handler).map_err(|e| Error::Subject(e.to_string()))?;

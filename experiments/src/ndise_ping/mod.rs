@@ -5,7 +5,7 @@
 //!
 //! Turns alternate, each with routers of their own.
 
-mod load;
+pub(crate) mod load;
 pub mod neighbours;
 mod router;
 
@@ -141,7 +141,7 @@ fn measure(
     way: Way,
     interrupt: &Interrupt,
 ) -> Result<Vec<Turn>, Error> {
-    let mut trips = Trips::start(&router.uri)?;
+    let mut trips = Trips::start(&router.uri, &load::prefix())?;
     let mut timed = |router: &mut Router, way, length| {
         let before = (router.exchange()?, router.cpu_time());
         let pings = trips.ping(length, interrupt)?;

@@ -5,6 +5,7 @@
 mod ends;
 mod faults;
 mod line;
+mod names;
 mod network;
 mod relay;
 mod throughput;
@@ -14,12 +15,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
-use namely_sim::ndise::{Arm, OBJECTS, Place};
+use namely_sim::ndise::{Arm, Below, OBJECTS, Place};
 use namely_sim::table::Table;
 use namely_testbed::{Interrupt, sandbox};
 use serde_json::json;
 
 use faults::Faults;
+use names::{NAMES_MAX, Names};
 pub(crate) use network::key;
 use network::{Outcome, Setting};
 use throughput::Throughput;
@@ -33,6 +35,10 @@ pub enum Experiment {
     Narrow,
     /// Two ways to the server
     Multipath,
+    /// Two forwarders in a line, each with a disk below its memory
+    Tiers,
+    /// Pings and a fetch below the names of a catalogue, and a new catalogue meanwhile
+    Names,
     /// 6, 9 and 12 consumers over one link, beside plain relays
     Throughput,
     /// A router that is killed, and a link that goes down, under load
@@ -43,7 +49,11 @@ pub enum Experiment {
 #[derive(Args, Debug)]
 pub struct NdiseRouters {
     /// Which of the experiments
-    #[arg(long, value_delimiter = ',', default_value = "service,narrow,multipath,throughput,faults")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "service,narrow,multipath,tiers,names,throughput,faults"
+    )]
     pub experiment: Vec<Experiment>,
     /// Ways of caching and forwarding, as the table calls them; all by default
     #[arg(long)]
@@ -51,12 +61,15 @@ pub struct NdiseRouters {
     /// Runs of each, which alternate; medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=30))]
     pub runs: u64,
-    /// How long a run takes, of which the last third is measured (of faults all), s
+    /// How long a run takes, of which the last third is measured (of names and faults all), s
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=5400))]
     pub seconds: u64,
     /// Consumers of the throughput test
     #[arg(long, value_delimiter = ',', default_value = "6,9,12", value_parser = consumers)]
     pub consumers: Vec<usize>,
+    /// Names of the catalogues; 0: a router without VIP
+    #[arg(long, value_delimiter = ',', default_value = "0,6000,60000,1000000", value_parser = names)]
+    pub names: Vec<usize>,
     /// Rate of the links in the last two experiments, Mbit/s
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(10..=10_000))]
     pub rate_mbps: u64,
@@ -69,6 +82,11 @@ pub struct NdiseRouters {
 fn consumers(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=OBJECTS).contains(n));
     number.ok_or_else(|| format!("1 to {OBJECTS} consumers"))
+}
+
+fn names(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| *n == 0 || (2..=NAMES_MAX).contains(n));
+    number.ok_or_else(|| format!("0, or 2 to {NAMES_MAX} names"))
 }
 
 /// Runs `ndise-routers` in a sandbox.
@@ -93,6 +111,11 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
             Experiment::Service => Place::Service,
             Experiment::Narrow => Place::Narrow,
             Experiment::Multipath => Place::Multipath,
+            Experiment::Tiers => Place::Tiers,
+            Experiment::Names => {
+                Names { names: &options.names, runs, third, has_lines }.run(&interrupt)?;
+                continue;
+            }
             Experiment::Throughput => {
                 let (warm, counted) = (third * 2, third);
                 let (ways, consumers) = (&options.arm, &options.consumers);
@@ -148,10 +171,14 @@ fn line(setting: &Setting, outcome: &Outcome) -> serde_json::Value {
             "retransmissions": got.retransmissions,
         })
     });
+    let disk = |(room, octets_per_s): &(u64, u64)| json!({ "room": room, "octets_per_s": octets_per_s });
+    let disks: Vec<_> = outcome.disks.iter().map(disk).collect();
     json!({
         "place": setting.place.label(), "arm": setting.arm.label(), "seed": setting.seed,
         "measured_s": setting.counted.as_secs_f64(), "consumers": got.collect::<Vec<_>>(),
-        "hit_ratio": outcome.hits, "held": outcome.held, "cpu_s": outcome.cpu_s,
+        "hit_ratio": outcome.hits, "disk_hit_ratio": outcome.disk_hits,
+        "disk_written_objects": outcome.disk_written, "stored_objects": outcome.stored, "held": outcome.held,
+        "held_on_disk": outcome.on_disk, "disks": disks, "cpu_s": outcome.cpu_s,
     })
 }
 
@@ -164,7 +191,10 @@ fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
         format!("{other} Mbit/s"),
         "ms".into(),
     ];
-    let heads: Vec<&str> = heads.iter().map(String::as_str).chain(["hits %", "CPU s"]).collect();
+    let of_disks = ["of disks %", "written", "in memory", "on disk"];
+    let of_disks = if place == Place::Tiers { &of_disks[..] } else { &[] };
+    let heads: Vec<&str> =
+        heads.iter().map(String::as_str).chain(["hits %", "CPU s"]).chain(of_disks.iter().copied()).collect();
     let mut table = Table::new(&heads);
     let mut kept = String::new();
     for (arm, outcomes) in rows {
@@ -173,7 +203,7 @@ fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).map_or(String::new(), |value| format!("{value:.digits$}"))
         };
-        table.row([
+        let row = [
             arm.label(),
             median(&|of| of.got[0].bps / 1e6, 2),
             median(&|of| of.got[0].delay_ms, 1),
@@ -181,14 +211,31 @@ fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
             median(&|of| of.got[1].delay_ms, 1),
             median(&|of| of.hits * 100.0, 1),
             median(&|of| of.cpu_s, 1),
-        ]);
+        ];
+        if place == Place::Tiers {
+            let [label, a, b, c, d, hits, cpu] = row;
+            let [disk_hits, written, memory, disk] = [
+                median(&|of| of.disk_hits * 100.0, 1),
+                median(&|of| of.disk_written, 1),
+                median(&|of| of.stored[0], 1),
+                median(&|of| of.stored[1], 1),
+            ];
+            table.row([label, a, b, c, d, hits, cpu, disk_hits, written, memory, disk]);
+        } else {
+            table.row(row);
+        }
+        let has_disk = !matches!(arm.below, Below::Nothing);
         for (outcome, run) in outcomes.iter().zip(1..) {
-            for (held, which) in outcome.held.iter().zip(["first", "second"]) {
-                let Some((ranks, looks)) = held.first() else { continue };
-                let of: usize = held.iter().map(|(_, looks)| looks).sum();
-                let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
-                let ranks = ranks.join(" ");
-                kept += &format!("vip, run {run}: {which} keeps {ranks} at {looks} of {of} looks\n");
+            let tiers = [(&outcome.held, ""), (&outcome.on_disk, " on disk")];
+            for (held, on) in tiers.into_iter().take(1 + usize::from(has_disk)) {
+                for (held, which) in held.iter().zip(["first", "second"]) {
+                    let Some((ranks, looks)) = held.first() else { continue };
+                    let of: usize = held.iter().map(|(_, looks)| looks).sum();
+                    let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+                    let (way, ranks) = (arm.label(), ranks.join(" "));
+                    kept +=
+                        &format!("{way}, run {run}: {which} keeps{on} {ranks} at {looks} of {of} looks\n");
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use namely_bench::error::Error;
 use namely_security::{KeyChain, KeyType, NewKey};
-use namely_sim::ndise::{Arm, OBJECTS, Place, ROOM, Wire};
+use namely_sim::ndise::{Arm, Below, DISK_ROOM, OBJECTS, Place, ROOM, Wire};
 use namely_testbed::{Interrupt, Lab, Testbed, TestbedError};
 use namely_wire::{Name, ValidityPeriod};
 use serde_json::Value;
@@ -19,6 +19,19 @@ use super::ends::{self, CONSUMER_BPS, CONTENT_OCTETS, Got, Habit, OBJECT_OCTETS,
 /// By how much links and consumers are faster than the simulator's, which are a thousandth of the
 /// paper's.
 const FASTER: u64 = 3;
+
+/// What a forwarder's disk does in a second, where it has one, one after the other: it is read at a
+/// fifth of memory's rate, as in the simulator.
+const DISK_READS_PER_S: u64 = CONSUMER_BPS / 5 / CONTENT_OCTETS as u64;
+
+/// Requests that pend at a disk when Interests go on without it: reading them takes 32 ms, and the
+/// next forwarder is 40 ms away.
+const DISK_THRESHOLD: u64 = DISK_READS_PER_S * 32 / 1000;
+
+/// Octets of a packet in memory, and on a disk.
+const IN_MEMORY_OCTETS: u64 = 6_475;
+/// See there.
+const ON_DISK_OCTETS: u64 = 6_560;
 
 /// How often is looked at what is kept, while it is measured.
 const LOOKS: u32 = 10;
@@ -38,11 +51,25 @@ pub(super) struct Outcome {
     pub(super) got: [Got; 2],
     /// Interests that forwarders with caches answered, of those that came to them.
     pub(super) hits: f64,
-    /// With VIP, of each forwarder: the ranks that it kept, and at how many of the looks.
-    pub(super) held: [Vec<(Vec<usize>, usize)>; 2],
+    /// Of these, those that their disks answered.
+    pub(super) disk_hits: f64,
+    /// What was written to these disks while it was measured, objects.
+    pub(super) disk_written: f64,
+    /// Objects' worth of Data in memory and on disk at the end, all forwarders together.
+    pub(super) stored: [f64; 2],
+    /// With VIP, each forwarder's disk at the end: room for objects, octets, and what can be read
+    /// of it in a second, octets, as the router has it.
+    pub(super) disks: Vec<(u64, u64)>,
+    /// With VIP, what was kept in memory, and on disk.
+    pub(super) held: Held,
+    /// See there.
+    pub(super) on_disk: Held,
     /// CPU seconds of all routers.
     pub(super) cpu_s: f64,
 }
+
+/// Of each forwarder: the ranks that it kept, and at how many of the looks.
+pub(super) type Held = [Vec<(Vec<usize>, usize)>; 2];
 
 /// How it is run.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +131,8 @@ fn measure<'scope, 'env: 'scope>(
     let mut outcome = Outcome::default();
     for _ in 0..LOOKS {
         interrupt.sleep(setting.counted / LOOKS)?;
-        if setting.arm == Arm::VIP {
-            look(place, lab, &mut outcome.held)?;
+        if setting.arm.is_vip() {
+            look(place, lab, &mut outcome)?;
         }
         if source.is_finished() {
             return Err(Error::Subject("the source has ended".into()));
@@ -115,32 +142,74 @@ fn measure<'scope, 'env: 'scope>(
     for (reader, got) in readers.into_iter().zip(&mut outcome.got) {
         *got = reader.join().map_err(|_| Error::Subject("a consumer panicked".into()))??;
     }
-    outcome.hits = (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64;
-    outcome.held.iter_mut().for_each(|held| held.sort_by_key(|(_, looks)| std::cmp::Reverse(*looks)));
+    let share = |hits: u64| hits as f64 / (after.met - before.met).max(1) as f64;
+    outcome.hits = share(after.hits - before.hits);
+    outcome.disk_hits = share(after.disk_hits - before.disk_hits);
+    outcome.disk_written = (after.written - before.written) as f64 / PACKETS as f64;
+    if setting.arm.is_vip() && setting.arm.below != Below::Nothing {
+        for n in place.caches() {
+            let status = lab.dataset(&node(n), &["vip", "status"]).map_err(error)?;
+            let status = status.first().unwrap_or(&Value::Null);
+            let told = |key: &str| status[key].as_u64().unwrap_or(0);
+            outcome.disks.push((told("disk_room"), told("disk_octets_per_s")));
+        }
+    }
+    outcome.stored = after.stored.map(|data| data as f64 / PACKETS as f64);
+    let held = outcome.held.iter_mut().chain(&mut outcome.on_disk);
+    held.for_each(|held| held.sort_by_key(|(_, looks)| std::cmp::Reverse(*looks)));
     Ok(outcome)
 }
 
-/// Hits and lookups at the forwarders with caches.
-fn lookups(setting: &Setting, lab: &Lab) -> Result<(u64, u64), Error> {
-    let mut sum = (0, 0);
+/// What the forwarders with caches did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lookups {
+    /// Interests that came to them, those that they answered, and of these those that their disks
+    /// did.
+    met: u64,
+    hits: u64,
+    disk_hits: u64,
+    /// Data that were written to their disks.
+    written: u64,
+    /// Data in memory, and on disk.
+    stored: [u64; 2],
+}
+
+fn lookups(setting: &Setting, lab: &Lab) -> Result<Lookups, Error> {
+    let mut sum = Lookups::default();
     for n in setting.place.caches() {
         let info = lab.dataset(&node(n), &["cs", "info"]).map_err(error)?;
-        let count = |key: &str| info.first().and_then(|info| info[key].as_u64()).unwrap_or(0);
-        sum = (sum.0 + count("hits"), sum.1 + count("hits") + count("misses"));
+        let info = info.first().unwrap_or(&Value::Null);
+        let count = |of: &Value| of.as_u64().unwrap_or(0);
+        let (disk, counters) = (&info["disk"], &info["disk"]["counters"]);
+        sum.met += count(&info["hits"]) + count(&info["misses"]);
+        sum.hits += count(&info["hits"]) + count(&counters["hits"]);
+        sum.disk_hits += count(&counters["hits"]);
+        sum.written += count(&counters["written"]);
+        sum.stored[0] += count(&info["entries"]);
+        if setting.arm.is_vip() {
+            // These have room of their own.
+            let objects = lab.dataset(&node(n), &["vip", "objects"]).map_err(error)?;
+            let held: u64 = objects.iter().map(|object| count(&object["held"])).sum();
+            sum.stored[0] += held / IN_MEMORY_OCTETS;
+        }
+        sum.stored[1] += count(&disk["records"]);
     }
     Ok(sum)
 }
 
 /// Notes what the forwarders hold, by the ranks of objects.
-fn look(place: Place, lab: &Lab, held: &mut [Vec<(Vec<usize>, usize)>; 2]) -> Result<(), Error> {
-    for (n, held) in place.caches().into_iter().zip(held) {
+fn look(place: Place, lab: &Lab, outcome: &mut Outcome) -> Result<(), Error> {
+    for (i, n) in place.caches().into_iter().enumerate() {
         let objects = lab.dataset(&node(n), &["vip", "objects", "--kept"]).map_err(error)?;
-        let rank = |object: &Value| object["object"].as_str()?.strip_prefix('/')?.parse::<usize>().ok();
-        let mut ranks: Vec<usize> = objects.iter().filter_map(rank).map(|object| object + 1).collect();
-        ranks.sort_unstable();
-        match held.iter_mut().find(|(known, _)| *known == ranks) {
-            Some((_, looks)) => *looks += 1,
-            None => held.push((ranks, 1)),
+        for (tier, held) in [&mut outcome.held, &mut outcome.on_disk].into_iter().enumerate() {
+            let of_tier = objects.iter().filter(|object| object["tier"] == tier);
+            let rank = |object: &Value| object["object"].as_str()?.strip_prefix('/')?.parse::<usize>().ok();
+            let mut ranks: Vec<usize> = of_tier.filter_map(rank).map(|object| object + 1).collect();
+            ranks.sort_unstable();
+            match held[i].iter_mut().find(|(known, _)| *known == ranks) {
+                Some((_, looks)) => *looks += 1,
+                None => held[i].push((ranks, 1)),
+            }
         }
     }
     Ok(())
@@ -208,11 +277,14 @@ fn configuration(
                 policy.name()
             )
         }
-        _ if is_cache && *arm == Arm::VIP => String::new(),
+        _ if is_cache && arm.is_vip() => String::new(),
         _ => "[tables]\ncs_packets_max = 0\n".to_owned(),
     };
+    if is_cache {
+        text += &disk(arm.below);
+    }
     text += "[discovery]\nenabled = false\n";
-    if *arm == Arm::VIP {
+    if arm.is_vip() {
         text += &format!("key_chain = \"{}\"\n", keys.join(node(n)).display());
         text += &plane(setting, n, is_cache);
     } else {
@@ -228,7 +300,7 @@ fn configuration(
         if let Some(cost) = nearer.iter().position(|hop| hop == b) {
             text += &format!("[[route]]\nprefix = \"/store\"\nto = \"{face}\"\ncost = {cost}\n");
         }
-        if *arm == Arm::VIP {
+        if arm.is_vip() {
             let octets_per_s = mbps * FASTER * 125_000;
             text += &format!(
                 "[[vip.neighbour]]\nface = \"{face}\"\nrouter = \"{}\"\nkey = \"{}\"\noctets_per_s = {octets_per_s}\n",
@@ -238,6 +310,22 @@ fn configuration(
         }
     }
     text
+}
+
+/// `[cs.disk]` of a forwarder, the same for all ways, with room for [`DISK_ROOM`] objects: the
+/// oldest eighth of what it may take gives way to what is written.
+fn disk(below: Below) -> String {
+    let admission = match below {
+        Below::Nothing => return String::new(),
+        Below::All => "all",
+        Below::AskedFor | Below::Planned(_) => "hit",
+    };
+    // What the division loses is less than a block of the disk.
+    let octets_max = DISK_ROOM as u64 * PACKETS * ON_DISK_OCTETS * 8 / 7 + 4096;
+    format!(
+        "[cs.disk]\nfolder = \"{{dir}}/cs\"\noctets_max = {octets_max}\nadmission = \"{admission}\"\n\
+         threshold = {DISK_THRESHOLD}\nread_ahead = false\nslow = \"{DISK_READS_PER_S}/s\"\n"
+    )
 }
 
 /// `[vip]`: slots and half-life as short as the run is beside the paper's, slots no shorter than
@@ -257,6 +345,10 @@ fn plane(setting: &Setting, n: usize, is_cache: bool) -> String {
         // Its memory gives eight times what a consumer reads.
         let (room, rate) = (ROOM as u64 * OBJECT_OCTETS, CONSUMER_BPS);
         text += &format!("memory = \"{room}B\"\nmemory_octets_per_s = \"{rate}B\"\n");
+    }
+    if let (true, Below::Planned(cost)) = (is_cache, setting.arm.below) {
+        let rate = DISK_READS_PER_S * CONTENT_OCTETS as u64;
+        text += &format!("disk_octets_per_s = \"{rate}B\"\nmove_cost = {cost}\n");
     }
     text
 }

@@ -59,6 +59,10 @@ pub struct Vip {
     /// What can be read of that in a second, until the router has measured it.
     #[serde(default = "disk_octets_per_s_default", deserialize_with = "values::octets")]
     pub disk_octets_per_s: u64,
+    /// What to admit an object to memory or disk costs, and to evict one: as much as reading so
+    /// many VIPs there is worth.
+    #[serde(default)]
+    pub move_cost: u32,
     /// Octets of an object that one Interest asks for.
     #[serde(default = "segment_octets_default", deserialize_with = "segment_octets")]
     pub segment_octets: u64,
@@ -153,14 +157,13 @@ impl Vip {
     /// How the plane is computed, with this disk below the memory.
     pub(crate) fn plane(&self, disk: Option<Tier>) -> PlaneConfig {
         let half_life_ms = self.score_half_life_s.saturating_mul(1000);
-        let memory =
-            Tier { octets: self.memory, rate: self.of_slot(self.memory_octets_per_s), admit: 0, evict: 0 };
+        let memory = Tier::new(self.memory, self.of_slot(self.memory_octets_per_s));
         PlaneConfig {
             amplification: self.amplification,
             decay: Decay::from_half_life(half_life_ms, self.period_ms),
             follow: self.follow,
             tiers: (self.memory > 0 || disk.is_some()).then_some(memory).into_iter().chain(disk).collect(),
-            weight: 0,
+            weight: u64::from(self.move_cost),
         }
     }
 

@@ -101,7 +101,8 @@ impl DataPlaneShared {
     }
 
     /// Makes a face of a port that has none yet. With `is_asked`, somebody asked for it, and it is
-    /// refused if another worker has made one to the same remote meanwhile.
+    /// refused if another worker has made one to the same remote meanwhile. So is one of a peer
+    /// that spoke over UDP just when a face to it was made that sends from the same address.
     ///
     /// # Errors
     /// [`CreateFaceError`]; the port is for the caller to close.
@@ -126,10 +127,11 @@ impl DataPlaneShared {
         port.set_link(LinkSender::new(config, first_sequence));
         // Until the face is told of, nobody else may take its number.
         let _changing = self.changes.lock();
-        if let Some(face) = unique_remote(&port_status)
-            .filter(|_| is_asked)
-            .and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()))
-        {
+        let known =
+            unique_remote(&port_status).and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()));
+        let is_udp = matches!(port_status.remote, FaceUri::Udp(_));
+        let is_same = |face: &FaceStatus| is_udp && face.local_uri == port_status.local.to_string();
+        if let Some(face) = known.filter(|face| is_asked || is_same(face)) {
             return Err(CreateFaceError::Exists(Box::new(face)));
         }
         let id = self

@@ -373,7 +373,8 @@ impl Worker {
             io.close(port);
         } else if let Err(error) = self.open_face(io, port, &FaceSettings::default(), false) {
             tracing::debug!("a peer is refused: {error}");
-            self.shared.count("too_many_faces");
+            let has_face = matches!(error, CreateFaceError::Exists(_));
+            self.shared.count(if has_face { "face_exists" } else { "too_many_faces" });
         }
     }
 

@@ -105,12 +105,8 @@ impl DiskTier {
     /// The same for the plane; none if no object is to be there.
     pub(super) fn tier(&self, settings: &Settings) -> Option<Tier> {
         let is_wanted = settings.config.disk_octets_max != Some(0);
-        is_wanted.then(|| Tier {
-            octets: self.room(settings),
-            rate: settings.config.of_slot(self.octets_per_s(settings)),
-            admit: 0,
-            evict: 0,
-        })
+        let rate = || settings.config.of_slot(self.octets_per_s(settings));
+        is_wanted.then(|| Tier::new(self.room(settings), rate()))
     }
 }
 

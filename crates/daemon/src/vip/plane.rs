@@ -242,10 +242,9 @@ impl Machine {
     fn look_at_disk(&mut self) {
         let Some(disk) = &mut self.disk else { return };
         disk.look();
-        let (room, octets_per_s) = (disk.room(&self.settings), disk.octets_per_s(&self.settings));
-        let plane = self.vip.plane_mut();
-        plane.set_room(usize::from(DISK), room);
-        plane.set_read_rate(usize::from(DISK), self.settings.config.of_slot(octets_per_s));
+        if let Some(now) = disk.tier(&self.settings) {
+            self.vip.plane_mut().set_tier(usize::from(DISK), now);
+        }
     }
 
     /// Tells the content store what is to be kept, and where.

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 pub use arrive::{Arrival, arrive};
 pub use knapsack::Knapsack;
 
-use crate::count::COUNT_MAX;
+use crate::count::{COUNT_MAX, UNIT};
 use crate::limits::{REFILLS_MAX, TIERS_MAX};
 
 /// The tier of an object that is kept in none.
@@ -45,6 +45,14 @@ const RATE_MAX: u64 = 1 << 50;
 const COST_MAX: u128 = 1 << 110;
 
 impl Tier {
+    /// One where to admit an object, and to evict one, costs as much as reading a VIP of it is
+    /// worth, times the weight. So of two objects of one size the other takes a place only if its
+    /// score is larger by more than twice the weight, at every border alike.
+    pub fn new(octets: u64, rate: u64) -> Self {
+        let cost = UNIT.saturating_mul(rate);
+        Tier { octets, rate, admit: cost, evict: cost }
+    }
+
     /// What reading an object of this score is worth.
     fn reads(&self, score: u64) -> i128 {
         i128::from(self.rate.min(RATE_MAX)) * i128::from(score.min(COUNT_MAX))
