@@ -24,6 +24,7 @@ use crate::kernel::{self, Kernel, Opened};
 use crate::key::RouterKey;
 use crate::metrics;
 use crate::service::GivenSocket;
+use crate::threads::start_beside;
 use crate::vip;
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -123,13 +124,11 @@ impl Router {
             faces_max: served.faces_max,
         };
         let metrics = served.listen.map(|address| metrics::Running::start(address, source)).transpose()?;
-        let thread = std::thread::Builder::new()
-            .name("namely-control".into())
-            .spawn(move || {
-                let _ended = Ended(Some(ended));
-                control.run();
-            })
-            .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
+        let thread = start_beside("namely-control", move || {
+            let _ended = Ended(Some(ended));
+            control.run();
+        })
+        .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
         Ok(Router {
             orders,
             control: Some(thread),

@@ -3,7 +3,13 @@
 mod common;
 mod plane;
 
+use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
 use common::until;
+use namely_wire::{DataBuilder, SignatureInfo};
 use plane::{Router, join};
 
 #[test]
@@ -31,6 +37,58 @@ fn two_routers_tell_each_other_counts_and_vips_signed_over_udp() {
             assert_eq!(router.count(refused), 0, "{refused}");
         }
     }
+}
+
+/// Sends Data that nobody asked for without pause, and counts when the router could take no more.
+fn flood(socket: &Path, is_over: &AtomicBool, full: &AtomicU64) {
+    let mut stream = UnixStream::connect(socket).expect("the router listens");
+    stream.set_nonblocking(true).expect("a socket");
+    let name = common::client::name("/nobody/asked");
+    let data = DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256()).finish(&[0; 32]);
+    let octets = data.repeat(500);
+    let mut at = 0;
+    while !is_over.load(Relaxed) {
+        match stream.write(&octets[at..]) {
+            Ok(count) => at = (at + count) % octets.len(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                full.fetch_add(1, Relaxed);
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("the router closed the connection: {error}"),
+        }
+    }
+}
+
+/// Ends the flood, also where the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+#[test]
+fn slots_go_out_while_every_worker_has_more_than_it_can_do() {
+    let (mut a, mut b) = (Router::start("a", "memory = 0"), Router::start("b", "memory = 0"));
+    join(&mut a, &mut b);
+    until("the neighbour's counts are good", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    let (socket, is_over) = (a.daemon.socket(), AtomicBool::new(false));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let full: Vec<AtomicU64> = (0..2 * processors).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        let _over = Over(&is_over);
+        full.iter().for_each(|full| drop(scope.spawn(|| flood(&socket, &is_over, full))));
+        until("every worker is behind", || full.iter().all(|full| full.load(Relaxed) > 100).then_some(()));
+        let before = ["slots", "counts_heard", "counts_told"].map(|label| a.count(label));
+        let missed = a.count("slots_missed");
+        for (label, before) in ["slots", "counts_heard", "counts_told"].iter().zip(before) {
+            until(label, || (a.count(label) >= before + 2).then_some(()));
+        }
+        // A machine on which much else runs may make it late once.
+        assert!(a.count("slots_missed") <= missed + 1, "the plane has its share of the processors");
+        assert!(a.neighbours()[0].fresh_ms.is_some(), "the neighbour is heard");
+    });
 }
 
 #[test]

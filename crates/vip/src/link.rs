@@ -15,11 +15,20 @@ pub(crate) struct Link {
     pub(crate) sent: Option<(usize, u64)>,
     /// VIPs may be sent in this slot.
     pub(crate) is_open: bool,
+    /// Nothing is heard of the neighbour.
+    pub(crate) is_silent: bool,
 }
 
 impl Link {
     pub(crate) fn new(objects: usize) -> Self {
         let zeros = || alloc::vec![0; objects];
-        Link { takes: zeros(), heard: zeros(), sent_score: zeros(), sent: None, is_open: false }
+        Link {
+            takes: zeros(),
+            heard: zeros(),
+            sent_score: zeros(),
+            sent: None,
+            is_open: false,
+            is_silent: false,
+        }
     }
 }

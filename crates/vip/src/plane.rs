@@ -146,7 +146,7 @@ impl Plane {
         self.totals.withdrawn = self.totals.withdrawn.saturating_add(all.saturating_sub(kept));
         for (link, place) in self.links.iter_mut().zip(links) {
             let Some(before) = place.and_then(|b| old.links.get(b)) else { continue };
-            link.is_open = before.is_open;
+            (link.is_open, link.is_silent) = (before.is_open, before.is_silent);
             for (k, place) in objects.iter().enumerate() {
                 let Some(place) = *place else { continue };
                 link.heard[k] = before.heard[place];
@@ -208,6 +208,11 @@ impl Plane {
     /// The link to `b` takes VIPs in the slots to come, or does not.
     pub fn open(&mut self, b: usize, is_open: bool) {
         self.links[b].is_open = is_open;
+    }
+
+    /// Neighbour `b` tells nothing, so that Interests are not directed to it, or is heard again.
+    pub fn set_silent(&mut self, b: usize, is_silent: bool) {
+        self.links[b].is_silent = is_silent;
     }
 
     /// The counts of neighbour `b`, to be written.
@@ -376,11 +381,11 @@ impl Plane {
     }
 
     /// Which way Interests of `k` go: the next hop that most of its VIPs went to of late; of equal
-    /// ones the cheapest (VI-15).
+    /// ones the cheapest (VI-15). None to which it would go is silent.
     pub fn direction(&self, k: usize) -> Option<usize> {
         let score = |b: usize| self.links[b].sent_score[k];
         let better = |best: usize, b: usize| if score(b) > score(best) { b } else { best };
-        self.hops.of(k).reduce(better)
+        self.hops.of(k).filter(|b| !self.links[*b].is_silent).reduce(better)
     }
 
     /// What became of all VIPs.

@@ -298,17 +298,17 @@ impl Vip {
     /// Chooses what links carry, and answers who has asked for it.
     fn send(&mut self, now_ns: u64, out: &mut Vec<Action>) {
         for (b, neighbour) in self.neighbours.iter().enumerate() {
-            let is_open = neighbour.as_ref().is_none_or(|neighbour| {
-                let is_fresh = now_ns <= neighbour.fresh_until_ns;
-                let has_room = neighbour.under_way.len() < OFFERS_MAX;
-                match (is_fresh, has_room) {
-                    (false, _) => self.counters.count(Counter::CountsStale),
-                    (true, false) => self.counters.count(Counter::OffersFull),
-                    (true, true) => {}
-                }
-                is_fresh && has_room
+            let (is_fresh, has_room) = neighbour.as_ref().map_or((true, true), |neighbour| {
+                (now_ns <= neighbour.fresh_until_ns, neighbour.under_way.len() < OFFERS_MAX)
             });
-            self.plane.open(b, is_open);
+            match (is_fresh, has_room) {
+                (false, _) => self.counters.count(Counter::CountsStale),
+                (true, false) => self.counters.count(Counter::OffersFull),
+                (true, true) => {}
+            }
+            self.plane.open(b, is_fresh && has_room);
+            // What once went there would have Interests go there for long after it went silent.
+            self.plane.set_silent(b, !is_fresh);
         }
         self.plane.send();
         self.phase = Phase::Sent;

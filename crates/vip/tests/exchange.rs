@@ -173,6 +173,27 @@ fn after_a_silence_of_any_length_the_counts_are_heard_again_and_everything_arriv
 }
 
 #[test]
+fn interests_are_directed_to_no_neighbour_that_is_silent_for_two_slots_and_to_it_again_after() {
+    let mut net = diamond();
+    let direction = |net: &Net, k| net.nodes[0].vip.plane().direction(k);
+    net.nodes[0].vip.plane_mut().set_hops(1, [1]);
+    for t in 0..10 {
+        (0..2).for_each(|k| net.ask(0, k, 8 * UNIT));
+        net.run((t + 1) * PERIOD);
+    }
+    assert_eq!((direction(&net, 0), direction(&net, 1)), (Some(0), Some(1)), "where most VIPs went");
+    net.law = Box::new(|_| vec![]);
+    net.run(11 * PERIOD);
+    assert_eq!(direction(&net, 0), Some(0), "one slot may be lost");
+    net.run(14 * PERIOD);
+    assert_eq!(direction(&net, 0), Some(2), "one that does not speak VIP is never silent");
+    assert_eq!(direction(&net, 1), None, "there is no other: as the FIB says");
+    net.law = Box::new(|_| vec![MS]);
+    net.run(16 * PERIOD);
+    assert_eq!((direction(&net, 0), direction(&net, 1)), (Some(0), Some(1)));
+}
+
+#[test]
 fn no_more_than_eight_slots_are_under_way_to_a_neighbour_that_does_not_acknowledge() {
     let mut net = diamond();
     // Requests for VIPs are lost, and nothing else.

@@ -65,6 +65,17 @@ pub enum Share {
     Same,
 }
 
+impl Share {
+    /// What a figure has to be read with: their processor time is part of it or is not.
+    fn told(self) -> &'static str {
+        match self {
+            Share::Idle => "the neighbours, which share the processors, give way (SCHED_IDLE)",
+            Share::Other => "the neighbours share the processors as any program does (SCHED_OTHER)",
+            Share::Same => "the neighbours share the processors as the router does",
+        }
+    }
+}
+
 /// Of fewer packets another object finds room beside it.
 fn packets(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|n| *n == 0 || (2_000..=1_000_000).contains(n));
@@ -112,6 +123,7 @@ pub fn run(options: &NdisePing) -> Result<(), Error> {
             "{} turns of {} s; {} neighbours, {} objects, slots of {} ms",
             options.turns, options.seconds, options.neighbours, options.objects, options.period_ms
         );
+        println!("{}", options.neighbours_share.told());
     }
     let mut turns = Vec::new();
     for number in 0..options.turns {

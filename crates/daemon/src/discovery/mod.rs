@@ -39,6 +39,7 @@ pub(crate) use self::start::{start, tap};
 pub(crate) use self::view::View;
 use crate::dataplane::{Overheard, Tap};
 use crate::key::{RouterKey, is_signed_by};
+use crate::threads::start_beside;
 
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
@@ -125,9 +126,7 @@ impl Running {
         warn_if_open(machine.lock().config());
         let view = View::new(machine.clone(), names, identity.key(), tap.clone());
         let thread = DiscoveryThread { machine, identity, home, tap, epoll, monitor, orders, links };
-        let thread = std::thread::Builder::new()
-            .name("namely-discovery".into())
-            .spawn(move || thread.run())
+        let thread = start_beside("namely-discovery", move || thread.run())
             .map_err(|error| format!("no thread for discovery: {error}"))?;
         Ok(Running { orders: orders_of, view, thread: Some(thread) })
     }

@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 pub(crate) use self::collect::Source;
 use crate::exit::{Exit, Failure};
+use crate::threads::start_beside;
 
 /// Connections that are answered at once; a further one is told to come back (503).
 pub(crate) const METRICS_CONNECTIONS_MAX: usize = 8;
@@ -55,10 +56,8 @@ impl Running {
         let server = Arc::new(Server::new(source));
         let accepting =
             Accepting { listener, server: server.clone(), stop: stop.clone(), waker: waker.clone() };
-        let thread = std::thread::Builder::new()
-            .name("namely-metrics".into())
-            .spawn(move || accepting.run())
-            .map_err(cannot)?;
+        // Those that it starts to answer are as it is.
+        let thread = start_beside("namely-metrics", move || accepting.run()).map_err(cannot)?;
         Ok(Running { local, server, stop, waker, thread: Some(thread) })
     }
 

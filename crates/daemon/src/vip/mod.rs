@@ -28,6 +28,7 @@ use crate::dataplane::{Core, DataPlane, VipEvent, VipInbox};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::key::{RouterKey, folder, is_signed_by};
+use crate::threads::start_beside;
 
 /// HopLimit of a request as it leaves the thread: the router takes one away, and one is left for
 /// the neighbour.
@@ -124,9 +125,7 @@ pub(crate) fn start(
         time_ms: 0,
         refused: counts,
     };
-    let thread = std::thread::Builder::new()
-        .name("namely-vip".into())
-        .spawn(move || thread.run())
+    let thread = start_beside("namely-vip", move || thread.run())
         .map_err(|error| failed(format!("no thread for VIP: {error}")))?;
     Ok(Some(Running { orders: orders_of, view, thread: Some(thread) }))
 }
