@@ -100,6 +100,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 pub fn left_out(word: &str) -> Option<String> {
     let built = [
         ("dashboard", cfg!(feature = "dashboard")),
+        ("dissect", cfg!(feature = "dissect")),
         ("model", cfg!(feature = "model")),
         ("proxy", cfg!(feature = "proxy")),
         ("testbed", cfg!(feature = "testbed")),
@@ -186,6 +187,7 @@ pub enum Command {
     #[command(subcommand)]
     Cert(cert::Cert),
     /// Show packets as text, from hex, a file of packets or a capture
+    #[cfg(feature = "dissect")]
     Dissect(dissect::Dissect),
     /// Run networks of routers on this machine, as a file describes them
     #[cfg(feature = "testbed")]
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_command_that_was_left_out_is_said_to_be_and_no_other_is() {
-        for word in ["dashboard", "model", "proxy", "testbed", "top", "demo", "x"] {
+        for word in ["dashboard", "dissect", "model", "proxy", "testbed", "top", "demo", "x"] {
             let there = Cli::command().find_subcommand(word).is_some();
             assert_eq!(left_out(word).is_some(), !there && word != "x", "{word}");
         }

@@ -9,6 +9,7 @@ pub mod cs;
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
 pub mod demo;
+#[cfg(feature = "dissect")]
 pub mod dissect;
 pub mod face;
 pub mod generate;
@@ -103,6 +104,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Kernel(c) => c.run(&ctx),
         Command::Key(c) => c.run(&ctx),
         Command::Cert(c) => c.run(&ctx),
+        #[cfg(feature = "dissect")]
         Command::Dissect(c) => c.run(&ctx),
         #[cfg(feature = "testbed")]
         Command::Testbed(c) => c.run(&ctx),
