@@ -21,6 +21,7 @@ pub mod stop;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 /// Parses the command line, runs the command and turns its failure into a message and an exit
 /// status.
@@ -58,7 +59,9 @@ fn command_line() -> (args::Cli, Option<String>) {
     };
     let theirs: Option<Vec<String>> =
         std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
-    if let Some(why) = theirs.iter().flatten().find_map(|word| args::left_out(word)) {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(why) = args::left_out(word)
+    {
         eprintln!("hint: {why}");
     }
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
