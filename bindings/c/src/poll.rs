@@ -17,32 +17,40 @@ pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int
     // Held until the end: a socket that is closed meanwhile keeps its descriptor so long.
     let sockets: Vec<Option<Result<Arc<Socket>, Failure>>> =
         polled.iter().map(|entry| (entry.socket >= 0).then(|| find(entry.socket))).collect();
-    let mut system: Vec<libc::pollfd> = Vec::with_capacity(polled.len());
+    // Without the entries that wait for nothing: the kernel refuses more entries than the process may
+    // have descriptors (poll(2), EINVAL), the ignored ones included.
+    let mut system: Vec<libc::pollfd> = Vec::new();
+    let mut slots: Vec<Option<usize>> = Vec::with_capacity(polled.len());
     let mut unknown = false;
     for (entry, socket) in polled.iter().zip(&sockets) {
-        system.push(match socket {
-            None => libc::pollfd { fd: entry.fd, events: entry.events, revents: 0 },
+        let (fd, events) = match socket {
+            None => (entry.fd, entry.events),
             Some(Ok(socket)) if entry.events & ICN_POLLIN != 0 => {
                 socket.announce();
-                libc::pollfd { fd: socket.raw_descriptor(), events: libc::POLLIN, revents: 0 }
+                (socket.raw_descriptor(), libc::POLLIN)
             }
-            Some(Ok(_)) => libc::pollfd { fd: -1, events: 0, revents: 0 },
+            Some(Ok(_)) => (-1, 0),
             Some(Err(failure)) if failure.errno == libc::EBADF => {
                 unknown = true;
-                libc::pollfd { fd: -1, events: 0, revents: 0 }
+                (-1, 0)
             }
             Some(Err(failure)) => return Err(failure.clone()),
-        });
+        };
+        slots.push((fd >= 0).then_some(system.len()));
+        if fd >= 0 {
+            system.push(libc::pollfd { fd, events, revents: 0 });
+        }
     }
     let timeout_ms = if unknown { 0 } else { timeout_ms };
     poll_descriptors(&mut system, timeout_ms).map_err(|Errno(errno)| Failure::from(Errno(errno)))?;
-    for ((entry, socket), ready) in polled.iter_mut().zip(&sockets).zip(&system) {
+    for ((entry, socket), slot) in polled.iter_mut().zip(&sockets).zip(slots) {
+        let ready = slot.map_or(0, |slot| system[slot].revents);
         entry.revents = match socket {
-            None => ready.revents,
+            None => ready,
             Some(Err(_)) => ICN_POLLNVAL,
             // It may have been closed meanwhile.
             Some(Ok(_)) if find(entry.socket).is_err() => ICN_POLLNVAL,
-            Some(Ok(_)) => ready.revents & libc::POLLIN,
+            Some(Ok(_)) => ready & libc::POLLIN,
         };
     }
     Ok(polled.iter().filter(|entry| entry.revents != 0).count() as c_int)

@@ -34,6 +34,18 @@ struct Known {
     synced: Vec<u64>,
     /// Packets below the prefix that was erased, which must not come back.
     erased: Vec<u64>,
+    killed: Killed,
+}
+
+/// Tiers that were not closed. Their files stay open until the case is over, and no longer: there
+/// are more cases than a process may have descriptors.
+#[derive(Default)]
+struct Killed(Vec<Arc<Shared>>);
+
+impl std::fmt::Debug for Killed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} tiers", self.0.len())
+    }
 }
 
 impl Known {
@@ -72,7 +84,7 @@ fn work(folder: &Path, known: &mut Known, packets: u64) {
         known.write(&tier, packets / 2);
         if session == 0 {
             // It is not closed: this is what SIGKILL leaves.
-            std::mem::forget(tier.shared.clone());
+            known.killed.0.push(tier.shared.clone());
         }
     }
 }
