@@ -90,7 +90,7 @@ const HELP: &str =
 A subject whose programs are absent is named and left out.
 
 Example:
-  cargo build --profile dist && target/dist/namely-bench compare --subject namely,nfd,ndnd";
+  cargo build --release && target/release/namely-bench compare --subject namely,nfd,ndnd";
 
 const ATTACKS_HELP: &str = "Honest consumers fetch and compare what they got, by Unix socket and by UDP; an application pings; `namely status` is
 timed. Attackers, consumers and the router share the machine: the ratio has in it what the attackers themselves take;
@@ -114,8 +114,8 @@ without a network. Goodput is the file's size over the wall time of the client p
 with its source. Programs are looked for as by `compare`.
 
 Example:
-  cargo build --profile dist && target/dist/namely-bench links
-  target/dist/namely-bench links --link unix,tcp,udp --mtu 1500 --window default,16,32,64,128,256,512";
+  cargo build --release && target/release/namely-bench links
+  target/release/namely-bench links --link unix,tcp,udp --mtu 1500 --window default,16,32,64,128,256,512";
 
 const TREES_HELP: &str = "Both serve the same tree and copy it within the same file system: rsync's daemon and client over loopback, and a router,
 `namely serve` and `namely get --recursive` over Unix sockets. `copy` is into an empty place, `again` with everything there.
@@ -124,8 +124,8 @@ if there is one, in a run that is not timed. rsync, too, is left out where it is
   RSYNC_BIN  rsync      STRACE_BIN  strace      NAMELY_BIN_DIR  namelyd and namely
 
 Example:
-  cargo build --profile dist && target/dist/namely-bench trees
-  target/dist/namely-bench trees --files 5000 --dir /dev/shm,/home --runs 3";
+  cargo build --release && target/release/namely-bench trees
+  target/release/namely-bench trees --files 5000 --dir /dev/shm,/home --runs 3";
 
 const TABLES_HELP: &str = "Packets are written into a pool's buffers outside the timed part; timed is what the core does with them.
 exchanges/s is over wall time in the core (each worker's added up); ns/exchange and ns/lookup are CPU time, which other
@@ -133,14 +133,14 @@ programs on the machine change less.
 octets/entry is growth of resident memory beyond the packets, divided by the entries.
 
 Example:
-  cargo run --profile dist -p namely-bench -- tables --scenario core-4c-1M,core-2workers --runs 3";
+  cargo run --release -p namely-bench -- tables --scenario core-4c-1M,core-2workers --runs 3";
 
 const INSTRUCTIONS_HELP: &str =
     "Counts depend on the compiler and its profile: use the profile of the figures.
 
 Example:
-  cargo run --profile dist -p namely-bench -- instructions
-  cargo run --profile dist -p namely-bench -- instructions --renew";
+  cargo run --release -p namely-bench -- instructions
+  cargo run --release -p namely-bench -- instructions --renew";
 
 #[cfg(test)]
 mod tests {

@@ -119,9 +119,7 @@ type Counts = BTreeMap<String, u64>;
 /// Counts, and compares or renews.
 pub fn run(options: &Instructions) -> Result<(), Error> {
     if cfg!(debug_assertions) {
-        return Err(Error::Usage(
-            "counts of a debug build mean nothing: build with --profile dist".to_owned(),
-        ));
+        return Err(Error::Usage("counts of a debug build mean nothing: build with --release".to_owned()));
     }
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
         println!("skipped: valgrind is not installed");
@@ -141,7 +139,7 @@ pub fn run(options: &Instructions) -> Result<(), Error> {
 }
 
 const ADVICE: &str = "more instructions than in the snapshot. If the change is worth it: \
-    cargo run --profile dist -p namely-bench -- instructions --renew";
+    cargo run --release -p namely-bench -- instructions --renew";
 
 /// Instructions of a whole process that does `work` so many times.
 fn counted(work: Work, times: u64) -> Result<u64, Error> {

@@ -76,12 +76,12 @@ pub enum Command {
 const EMULATED_HELP: &str = "Programs are found as by `namely-bench compare`.
 
 Example:
-  cargo run --profile dist -p namely-experiments -- emulated --congestion cubic --flows 2 --loss 0";
+  cargo run --release -p namely-experiments -- emulated --congestion cubic --flows 2 --loss 0";
 
 const ISTACK_HELP: &str = "Programs are found as by `namely-bench compare`.
 
 Example:
-  cargo run --profile dist -p namely-experiments -- istack --runs 5";
+  cargo run --release -p namely-experiments -- istack --runs 5";
 
 const LINEAR_VIDEO_HELP: &str = "Example:
   namely-experiments linear-video --viewers 50,100,150 --seconds 60 --plot linear-video.svg";
@@ -119,7 +119,7 @@ const NDISE_PING_HELP: &str =
 neighbours have another share than this program.
 
 Examples:
-  cargo run --profile dist -p namely-experiments -- ndise-ping
+  cargo run --release -p namely-experiments -- ndise-ping
   chrt --rr 1 target/release/namely-experiments ndise-ping --neighbours-share other
   namely-experiments ndise-ping --turns 2 --seconds 1 --neighbours 8 --packets 0 --json";
 
@@ -134,8 +134,8 @@ const PLOT_HELP: &str = "Example:
   namely --json perf crypto > crypto.jsonl && namely-experiments plot crypto.jsonl --to crypto.svg";
 
 const POLICIES_HELP: &str = "Examples:
-  cargo run --profile dist -p namely-experiments -- policies --json
-  cargo run --profile dist -p namely-experiments -- policies --disk";
+  cargo run --release -p namely-experiments -- policies --json
+  cargo run --release -p namely-experiments -- policies --disk";
 
 #[cfg(test)]
 mod tests {

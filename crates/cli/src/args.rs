@@ -99,16 +99,19 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// Why there is no command called `word`, where this program was built without it.
 pub fn left_out(word: &str) -> Option<String> {
     let built = [
-        ("dashboard", cfg!(feature = "dashboard")),
-        ("dissect", cfg!(feature = "dissect")),
-        ("model", cfg!(feature = "model")),
-        ("proxy", cfg!(feature = "proxy")),
-        ("testbed", cfg!(feature = "testbed")),
-        ("top", cfg!(feature = "top")),
+        ("completions", "generate", cfg!(feature = "generate")),
+        ("dashboard", "dashboard", cfg!(feature = "dashboard")),
+        ("dissect", "dissect", cfg!(feature = "dissect")),
+        ("man", "generate", cfg!(feature = "generate")),
+        ("model", "model", cfg!(feature = "model")),
+        ("proxy", "proxy", cfg!(feature = "proxy")),
+        ("testbed", "testbed", cfg!(feature = "testbed")),
+        ("top", "top", cfg!(feature = "top")),
     ];
-    built.contains(&(word, false)).then(|| {
-        format!("this namely was built without `{word}`: build it with its default features, or with --features {word}")
-    })
+    let (_, feature, _) = built.into_iter().find(|(command, _, is_built)| *command == word && !is_built)?;
+    Some(format!(
+        "this namely was built without `{word}`: build it with its default features, or with --features {feature}"
+    ))
 }
 
 /// The commands.
@@ -212,8 +215,10 @@ pub enum Command {
     #[command(hide = true)]
     Complete(complete::Complete),
     /// Print shell completions
+    #[cfg(feature = "generate")]
     Completions(generate::Completions),
     /// Write the man pages to a directory
+    #[cfg(feature = "generate")]
     Man(generate::Man),
 }
 
@@ -246,7 +251,9 @@ mod tests {
 
     #[test]
     fn a_command_that_was_left_out_is_said_to_be_and_no_other_is() {
-        for word in ["dashboard", "dissect", "model", "proxy", "testbed", "top", "demo", "x"] {
+        for word in
+            ["completions", "dashboard", "dissect", "man", "model", "proxy", "testbed", "top", "demo", "x"]
+        {
             let there = Cli::command().find_subcommand(word).is_some();
             assert_eq!(left_out(word).is_some(), !there && word != "x", "{word}");
         }

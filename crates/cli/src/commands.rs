@@ -12,6 +12,7 @@ pub mod demo;
 #[cfg(feature = "dissect")]
 pub mod dissect;
 pub mod face;
+#[cfg(feature = "generate")]
 pub mod generate;
 pub mod get;
 pub mod kernel;
@@ -118,7 +119,9 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
             out.answer(|| format!("namely {version}"), || serde_json::json!({"version": version}));
             Ok(())
         }
+        #[cfg(feature = "generate")]
         Command::Completions(c) => c.run(&ctx),
+        #[cfg(feature = "generate")]
         Command::Man(c) => c.run(&ctx),
     }
 }

@@ -22,6 +22,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Parses the command line, runs the command and turns its failure into a message and an exit
 /// status.
@@ -76,11 +79,12 @@ fn command_line() -> (args::Cli, Option<String>) {
 /// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides
 /// both. With `access` what a gateway logs there, whatever the level.
 fn init_log(verbose: u8, access: Option<&str>) {
-    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = tracing_subscriber::EnvFilter::try_from_env("NAMELY_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    let line = access.and_then(|target| format!("{target}=info").parse().ok());
-    let filter = line.into_iter().fold(filter, tracing_subscriber::EnvFilter::add_directive);
+    let level = [LevelFilter::WARN, LevelFilter::INFO, LevelFilter::DEBUG, LevelFilter::TRACE]
+        [usize::from(verbose.min(3))];
+    let filter = std::env::var("NAMELY_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(level));
+    let filter = access.into_iter().fold(filter, |all, target| all.with_target(target, LevelFilter::INFO));
     // A second initialisation (tests that call commands in one process) keeps the first subscriber.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }

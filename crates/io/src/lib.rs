@@ -76,6 +76,7 @@ mod turns;
 pub mod udp;
 mod unix;
 mod waiting;
+#[cfg(feature = "websocket")]
 pub mod websocket;
 
 pub use buffer::Buffer;

@@ -156,7 +156,7 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
     // A bare word that is no level would be taken as a target and silence everything else.
     let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let words_fit = text.split(',').all(|word| word.contains('=') || is_level(word.trim()));
-    match text.parse::<tracing_subscriber::EnvFilter>() {
+    match text.parse::<tracing_subscriber::filter::Targets>() {
         Ok(_) if words_fit => Ok(()),
         _ => Err(format!(
             "`{text}` is no log level: write error, warn, info, debug or trace, or target=level pairs"
@@ -171,6 +171,11 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     if ListenSpec::new(&uri, 0).is_some() {
         return Ok(uri);
+    }
+    if !cfg!(feature = "websocket") && matches!(uri, FaceUri::Ws(_)) {
+        return Err(format!(
+            "cannot listen on `{uri}`: this router was built without the feature `websocket`"
+        ));
     }
     let uris = ListenSpec::URIS;
     Err(format!(

@@ -37,6 +37,7 @@ pub enum ListenSpec {
     /// A UDP port: every remote address gets an on-demand face.
     Udp(std::net::SocketAddr),
     /// A TCP port for WebSocket connections, as browsers make them. Its faces are never local.
+    #[cfg(feature = "websocket")]
     WebSocket(std::net::SocketAddr),
     /// One UDP multicast face on one interface.
     Multicast(namely_io::MulticastOptions),
@@ -66,6 +67,7 @@ impl ListenSpec {
             FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => {
                 Some(ListenSpec::Udp(*address))
             }
+            #[cfg(feature = "websocket")]
             FaceUri::Ws(Endpoint::Address(address)) => Some(ListenSpec::WebSocket(*address)),
             FaceUri::Device(interface) => Some(ListenSpec::Ethernet(interface.clone())),
             _ => None,
@@ -91,6 +93,7 @@ impl ListenSpec {
             ListenSpec::Memif { path, mode } => io.listen_memif(&path, mode),
             ListenSpec::Tcp(address) => io.listen_tcp(address),
             ListenSpec::Udp(address) => io.listen_udp(address),
+            #[cfg(feature = "websocket")]
             ListenSpec::WebSocket(address) => io.listen_websocket(address),
             ListenSpec::Ethernet(interface) => io.listen_ethernet(&interface),
             ListenSpec::Multicast(_) | ListenSpec::EthernetGroup { .. } => return None,

@@ -14,10 +14,11 @@ use std::sync::OnceLock;
 use namely_host::clock;
 use serde::Deserialize;
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry};
+use tracing_subscriber::{Layer, Registry};
 
 use self::limit::{Causes, LeftOut};
 use self::line::Line;
@@ -33,12 +34,12 @@ pub enum LogFormat {
     Json,
 }
 
-static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
+static FILTER: OnceLock<Handle<Targets, Registry>> = OnceLock::new();
 
 /// Logs what `level` lets through from now on. A process that has set up its own logs keeps them;
 /// the format is that of the first call.
 pub(crate) fn set(level: &str, format: LogFormat) {
-    let Ok(filter) = level.parse::<EnvFilter>() else { return };
+    let Ok(filter) = level.parse::<Targets>() else { return };
     if let Some(handle) = FILTER.get() {
         // The only failure is that the subscriber is gone, which ends all logs anyway.
         handle.reload(filter).ok();
