@@ -58,29 +58,6 @@ fn the_ceiling_of_an_ethernet_link_carries_everything() {
 }
 
 #[test]
-fn an_absent_subject_is_said_to_be_absent() {
-    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
-        .args(["compare", "--quick", "--no-namespace", "--subject", "ndnd", "--scenario", "ping-unix"])
-        .env("NDND_BIN", "/nonexistent/ndnd")
-        .output()
-        .expect("namely-bench starts");
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success());
-    assert!(printed.contains("ndnd: absent") && printed.contains("NDND_BIN"), "{printed}");
-    assert!(printed.contains("machine: ") && printed.contains("load average"), "{printed}");
-}
-
-#[test]
-fn an_unknown_scenario_is_wrong_usage() {
-    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
-        .args(["compare", "--scenario", "warp"])
-        .output()
-        .expect("namely-bench starts");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("udp-2routers"));
-}
-
-#[test]
 fn namely_moves_files_in_every_scenario_without_a_failure() {
     let scenarios = ["unix-8000", "unix-1200", "tcp-8000", "udp-2routers", "cache-unix"];
     let lines = compare(&["--subject", "namely"]);

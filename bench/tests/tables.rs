@@ -54,12 +54,3 @@ fn a_table_has_the_asked_scenarios_their_ratio_and_the_machine() {
     let progress = String::from_utf8_lossy(&output.stderr);
     assert_eq!(progress.lines().filter(|line| line.starts_with("core-")).count(), 2, "{progress}");
 }
-
-#[test]
-fn help_shows_an_example_and_an_unknown_scenario_is_wrong_usage() {
-    let help = said(&tables(&["--help"]));
-    assert!(help.contains("Example:") && help.contains("--scenario core-4c-1M"), "{help}");
-    let output = tables(&["--scenario", "core-5c"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("core-4c-10M"));
-}

@@ -1,6 +1,6 @@
 //! `emulated`, run for real on a slow link.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `istack`, run for real, once and short.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

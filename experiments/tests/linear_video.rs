@@ -1,7 +1,7 @@
 //! The experiment itself, short and small: over names the server answers once what over TCP it
 //! answers each time.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `nb-cache`, run for real, once and small.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

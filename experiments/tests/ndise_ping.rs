@@ -1,6 +1,6 @@
 //! `namely-experiments ndise-ping`, a second of each way.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

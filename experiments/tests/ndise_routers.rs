@@ -1,6 +1,6 @@
 //! `namely-experiments ndise-routers`, some seconds of its ways, with real routers.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `ndp`, run for real, once and small.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

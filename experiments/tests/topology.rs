@@ -1,17 +1,15 @@
 //! `topology`, run for real, once and small.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 
-use namely_skip::{Need, skip};
 use serde_json::Value;
 
 #[test]
 fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves_nothing_behind() {
     let Some(own) = common::experiments_beside_programs() else { return };
-    if !rustix::process::geteuid().is_root() || Command::new("ip").arg("-V").output().is_err() {
-        skip(Need::Namespaces, "network namespaces need root and ip");
+    if !namely_skip::namespaces() {
         return;
     }
     for link in ["udp", "ethernet"] {

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+/// Environment variable without which no test installs programs of others. It stands even where an
+/// earlier run has installed them: what a test does is not to depend on earlier runs.
+const REGISTRIES_VARIABLE: &str = "NAMELY_REGISTRIES";
+
 /// The folder of this crate, with the peers' programs.
 pub(crate) fn sources() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -53,6 +57,7 @@ pub fn python_package() -> Result<PathBuf, String> {
             let mut pip = Command::new(&python);
             pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]);
             pip.arg("--no-build-isolation").arg(package).env("MATURIN_PEP517_ARGS", "--profile dev");
+            pip.env_remove(crate::world::UNSTABLE_VARIABLE);
             pip.env("CARGO_TARGET_DIR", target_dir()?).env("PATH", path.map_err(|e| e.to_string())?);
             if let Err(why) = run(&mut pip, "pip install ./bindings/python") {
                 panic!("{why}");
@@ -190,6 +195,11 @@ fn once(
 ) -> Result<PathBuf, String> {
     let failed =
         |what: &str, path: &Path, e: std::io::Error| format!("cannot {what} {}: {e}", path.display());
+    if std::env::var_os(REGISTRIES_VARIABLE).is_none() {
+        return Err(format!(
+            "tests install nothing from a package registry unless {REGISTRIES_VARIABLE}=1, as the gate's suites have it"
+        ));
+    }
     let base = target_dir()?.join("interop");
     let folder = base.join(name);
     fs::create_dir_all(&folder).map_err(|e| failed("make", &folder, e))?;

@@ -13,6 +13,14 @@ use crate::running::{Finished, Running, eventually};
 /// Environment variable with a folder that holds other `namely` and `namelyd`.
 const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";
 
+/// The features that `cargo test --workspace` builds this workspace's programs with, those of
+/// dev-dependencies included. With others, cargo would build nearly all of it a second time.
+const TEST_FEATURES: &str = "namely-host/faults";
+
+/// Environment variable that `.ci/tests` sets so that a test program reports the time of each test.
+/// Cargo would build every package again that looks at it.
+pub(crate) const UNSTABLE_VARIABLE: &str = "RUSTC_BOOTSTRAP";
+
 /// A temporary directory with its own home; the key chain in it is the test's own.
 #[derive(Debug)]
 pub struct World {
@@ -175,7 +183,9 @@ fn build() -> Result<PathBuf, String> {
     let target = target_dir()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--workspace", "--bins", "--target-dir"]).arg(&target);
+    command.args(["build", "--quiet", "--workspace", "--bins", "--features", TEST_FEATURES, "--target-dir"]);
+    command.arg(&target);
+    command.env_remove(UNSTABLE_VARIABLE);
     // Cargo calls a profile's folder as the profile, but for its own two of development.
     if let Some(profile) = folder.file_name().filter(|name| *name != "debug") {
         command.arg("--profile").arg(profile);

@@ -1,6 +1,6 @@
 //! NDNts (npm) on a Unix socket, TCP, UDP and WebSocket.
 
-mod behaviour;
+use crate::behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
 use namely_interop::{Link, Peer, Router, World, eventually};

@@ -1,6 +1,6 @@
 //! python-ndn (PyPI) on a Unix socket, TCP and UDP: as a library, and the tools that come with it.
 
-mod behaviour;
+use crate::behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
 use namely_interop::{Finished, Link, Peer, Router, Running, World, eventually};

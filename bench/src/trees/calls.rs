@@ -3,7 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use namely_testbed::{Interrupt, Process, command};
 
@@ -16,7 +17,34 @@ fn strace() -> Program {
 
 /// Why nothing can be counted here.
 pub(super) fn missing() -> Option<String> {
-    strace().missing()
+    strace().missing().or_else(|| (!may_attach()).then(|| NOT_ATTACHED.to_owned()))
+}
+
+const NOT_ATTACHED: &str = "strace may not attach to a running process here: it takes root, or 0 in \
+                            /proc/sys/kernel/yama/ptrace_scope";
+
+/// Whether strace may attach to a process that it did not start: tried on one that sleeps.
+fn may_attach() -> bool {
+    let Ok(mut sleeping) = Command::new("sleep").arg("60").spawn() else { return false };
+    let pid = sleeping.id();
+    let mut strace = Command::new(strace().path());
+    strace.args(["-q", "-o", "/dev/null", "-p", &pid.to_string()]).stderr(Stdio::null());
+    let attached = strace.spawn().is_ok_and(|mut strace| {
+        let attached = loop {
+            // One that is refused ends at once.
+            match (is_traced(pid), strace.try_wait()) {
+                (true, _) => break true,
+                (false, Ok(None)) => std::thread::sleep(Duration::from_millis(5)),
+                (false, _) => break false,
+            }
+        };
+        let _ = strace.kill();
+        let _ = strace.wait();
+        attached
+    });
+    let _ = sleeping.kill();
+    let _ = sleeping.wait();
+    attached
 }
 
 /// `inner` under strace, with its counts in a file of `dir`.
@@ -40,7 +68,7 @@ impl Counting {
             let mut process = Process::start("strace", command, dir, None)?;
             while !is_traced(*pid) {
                 process.expect_running()?;
-                interrupt.sleep(std::time::Duration::from_millis(5))?;
+                interrupt.sleep(Duration::from_millis(5))?;
             }
             counting.push((process, counts));
         }

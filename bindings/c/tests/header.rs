@@ -23,6 +23,6 @@ fn the_header_is_what_the_sources_say() {
     let kept = std::fs::read_to_string(&header).unwrap_or_default();
     assert!(
         kept == made,
-        "namely.h is not what the sources say: `NAMELY_RENEW=1 cargo test -p namely-c --test header` writes it"
+        "namely.h is not what the sources say: `NAMELY_RENEW=1 cargo test -p namely-c --test integration header::` writes it"
     );
 }

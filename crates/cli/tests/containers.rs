@@ -1,7 +1,7 @@
 //! Routers and applications that do not see each other's processes, as in two containers that
 //! share a Unix socket: the kernel says who is at the other end, but no process id.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `namely dashboard` as a command: what it prints, which routers it shows, and how it ends.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

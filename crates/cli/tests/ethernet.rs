@@ -1,7 +1,7 @@
 //! Two routers in two network namespaces that speak over Ethernet, without addresses of IP, by
 //! AF_PACKET and by AF_XDP. Without root, or without `ip`, these tests say that they are skipped.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! `namely why NAME --trace` through three routers.
 
-mod common;
+use crate::common;
 
 use std::net::UdpSocket;
 

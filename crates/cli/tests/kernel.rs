@@ -2,7 +2,7 @@
 //! module, so they run in a guest, where `kernel/run --tools` puts them. Elsewhere they are
 //! skipped.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -2,7 +2,7 @@
 //! a module, so they run in a guest, where `kernel/run --tools` puts them; elsewhere they are
 //! skipped.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! What a router writes to standard error: one line an event, and of one cause not without end.
 
-mod common;
+use crate::common;
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,6 @@
 //! The commands that manage a router, over the real one.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Shared memory between the commands and a real router.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! `namely migrate`: configurations of NFD, and what namelyd makes of the outcome.
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 //! there is one. Without root, or without `ip`, these tests say that they are skipped; the loopback
 //! twins are in `files.rs`.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! `namely neighbors`, and a file fetched from a neighbour that was found, on two routers in two
 //! network namespaces. Without root, or without `ip`, these tests say that they are skipped.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

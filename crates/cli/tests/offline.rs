@@ -1,6 +1,6 @@
 //! The commands that need no router: keys, certificates, dissection, generated files.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

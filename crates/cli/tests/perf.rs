@@ -1,6 +1,6 @@
 //! `namely perf`, over a real router: what the client prints is what happened.
 
-mod common;
+use crate::common;
 
 use common::Home;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `namely testbed`: the examples run, and whatever happens nothing stays behind. Where there can
 //! be no namespaces, these tests say that they are skipped.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use common::testbed::{can_build, own_options, run};
 use common::{Home, LIMIT};
 use namely_skip::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,27 +17,6 @@ use serde_json::Value;
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testbeds").canonicalize().unwrap()
-}
-
-/// Whether a testbed can be built here; printed if not.
-fn can_build(options: &[&str]) -> bool {
-    let flags = ["--net", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"];
-    let mut command = Command::new("unshare");
-    command.args(options).args(flags).arg("mount -t tmpfs x /run && ip netns add x");
-    let can = command.output().is_ok_and(|output| output.status.success());
-    if !can {
-        skip(Need::Namespaces, "no namespaces here, or no unshare and ip");
-    }
-    can
-}
-
-fn own_options() -> &'static [&'static str] {
-    if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] }
-}
-
-/// Runs an example to its end; what it said as JSON.
-fn run(home: &Home, file: &Path) -> Value {
-    home.json(["testbed", "run", file.to_str().unwrap(), "--results", "results"]).remove(0)
 }
 
 /// A program's exit status in a summary.
@@ -159,40 +139,6 @@ fn wrong_files_are_refused_with_their_line_and_examples_pass() {
     let drawn = home.ok(["testbed", "check", "init.toml", "--draw", "init.svg"]);
     assert!(drawn.contains("02:00:00:00:00:03"), "{drawn}");
     assert!(fs::read_to_string(home.path("init.svg")).unwrap().ends_with("</svg>\n"));
-}
-
-/// A testbed in which `a` serves a file to `b` over a link of this shape; the rate at which it
-/// came, Mbit/s, and what carried it.
-fn carried(shape: &str, octets: usize) -> (f64, String) {
-    let home = Home::new();
-    let file = home.path("rate.toml");
-    let text = format!(
-        "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nbetween = [\"a\", \"b\"]\n{shape}\n\
-         [[program]]\nname = \"serve\"\nnode = \"a\"\nbackground = true\nready = \"serving \"\n\
-         run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /lab\"\n\
-         [[program]]\nname = \"get\"\nnode = \"b\"\nafter = [\"serve\"]\nretry = \"30s\"\n\
-         run = \"namely --json get /lab/f -o f --congestion fixed:16 > got.json && cmp f ../a/data/f\"\n"
-    );
-    fs::write(&file, text).unwrap();
-    let summary = run(&home, &file);
-    assert_eq!(summary["well"], true, "{summary:#}");
-    let got = fs::read_to_string(home.path("results/b/got.json")).unwrap();
-    let got: Value = serde_json::from_str(got.lines().next_back().unwrap()).unwrap();
-    (got["goodput_mbps"].as_f64().unwrap(), summary["networks"][0]["carrier"].as_str().unwrap().to_owned())
-}
-
-#[test]
-fn a_link_carries_its_rate_and_no_more_whatever_emulates_it() {
-    if !can_build(own_options()) {
-        return;
-    }
-    for delay in ["", "\ndelay = \"1ms\""] {
-        // The window is half a second of this rate: the queue takes it whole, so that nothing is
-        // lost, and a busy machine may be late by as much without the link standing idle.
-        let shape = format!("rate = \"2mbit\"\nqueue = \"1s\"{delay}");
-        let (rate, carrier) = carried(&shape, 1_000_000);
-        assert!((1.0..2.1).contains(&rate), "{rate} Mbit/s by {carrier}");
-    }
 }
 
 /// A testbed of two nodes whose program writes `up` into its folder, and then does `then`.

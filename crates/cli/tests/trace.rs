@@ -1,6 +1,6 @@
 //! `namely trace`, of a real router.
 
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};

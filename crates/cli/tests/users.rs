@@ -1,7 +1,7 @@
 //! Users of one machine kept apart: what one of them puts in the way of another is not taken for
 //! the other's own. Needs root, to become other users.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,6 +1,6 @@
 //! `namely vip`, over a real router that runs the virtual plane.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

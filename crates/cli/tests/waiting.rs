@@ -1,6 +1,6 @@
 //! Commands that serve: they wait for their router, and keep their keys to themselves.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::process::Command;

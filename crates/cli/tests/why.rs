@@ -1,6 +1,6 @@
 //! `namely why`, asked of real routers in which something is wrong.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Listening sockets that a service manager hands over, as `systemd` does for `namelyd.socket`.
 
-mod common;
+use crate::common;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};

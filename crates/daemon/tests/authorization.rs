@@ -1,6 +1,6 @@
 //! Who may give commands: users of the socket, holders of keys, and nobody else.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -340,7 +340,7 @@ fn rules_for_users_are_enforced_over_loopback_tcp() {
     }
     let rules = "[[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\n";
     let daemon = Daemon::start_with(rules, &[]);
-    as_nobody(&daemon, "registers_over_tcp_under_the_own_prefix_only");
+    as_nobody(&daemon, "authorization::registers_over_tcp_under_the_own_prefix_only");
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_de
         return;
     }
     let daemon = Daemon::start_with("[network]\nlocal = [\"/lab\"]\n", &[]);
-    as_nobody(&daemon, "binds_below_local_and_no_more");
+    as_nobody(&daemon, "authorization::binds_below_local_and_no_more");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn rules_for_users_are_enforced() {
     let rules = "[network]\nlocal = [\"/lab\"]\n[authorization]\nbind_below_local = false\n\
                  [[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\nbind = [\"/bound\"]\n";
     let daemon = Daemon::start_with(rules, &[]);
-    as_nobody(&daemon, "registers_under_the_own_prefix_only");
+    as_nobody(&daemon, "authorization::registers_under_the_own_prefix_only");
 }
 
 #[test]
@@ -456,7 +456,7 @@ fn a_rule_lets_another_user_manage() {
         return;
     }
     let daemon = Daemon::start_with("[[authorization.user]]\nuser = \"*\"\nmanage = true\n", &[]);
-    as_nobody(&daemon, "manages");
+    as_nobody(&daemon, "authorization::manages");
 }
 
 #[test]

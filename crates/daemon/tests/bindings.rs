@@ -1,7 +1,7 @@
 //! The local path: routable prefixes that lead to `local`, and applications that bind prefixes
 //! below them.
 
-mod common;
+use crate::common;
 
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE, until};

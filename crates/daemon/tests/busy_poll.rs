@@ -1,7 +1,7 @@
 //! A worker that looks for a while before it sleeps: only where that is asked for, and never for
 //! longer. Alone in its process, so that its thread can be told by its name.
 
-mod support;
+use crate::support;
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

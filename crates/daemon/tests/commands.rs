@@ -1,6 +1,6 @@
 //! Every command, as a client on the Unix socket sees it.
 
-mod common;
+use crate::common;
 
 use std::time::Duration;
 

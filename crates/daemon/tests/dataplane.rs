@@ -1,6 +1,6 @@
 //! The data plane end to end: sockets, link services and the forwarder.
 
-mod support;
+use crate::support;
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Every dataset and the face event stream, as clients see them.
 
-mod common;
+use crate::common;
 
 use common::client::{name, named, read_event};
 use common::{Client, Daemon, PATIENCE, until};

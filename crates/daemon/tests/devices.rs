@@ -1,8 +1,7 @@
 //! Network devices that are removed while a router forwards over them (IS-13, IS-15).
 
-#[path = "../../io/tests/support/namespace.rs"]
-mod namespace;
-mod support;
+use crate::namespace;
+use crate::support;
 
 use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;

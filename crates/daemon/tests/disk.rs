@@ -1,7 +1,7 @@
 //! A content store on disk at a real `namelyd`: what it keeps, and what becomes of forwarding when
 //! the disk is full, slow, damaged, in use, or the router is killed.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -657,7 +657,7 @@ fn one_peer_is_at_the_disk_and_another_an_application_and_root_are_served() {
     }
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
-        common::other_user::as_nobody(&lab.daemon, "of_a_slow_disk_another_user_is_served");
+        common::other_user::as_nobody(&lab.daemon, "disk::of_a_slow_disk_another_user_is_served");
     } else {
         namely_skip::skip(namely_skip::Need::Root, "only root becomes another user");
     }

@@ -1,6 +1,6 @@
 //! Packets of one link that other workers forward than the one that reads it.
 
-mod support;
+use crate::support;
 
 use std::io::Write;
 use std::num::NonZeroUsize;

@@ -1,7 +1,7 @@
 //! Peers that flood, lie, sleep or go away, at a real `namelyd`: others get their answers, what is
 //! dropped is counted, and memory stays within its limits.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

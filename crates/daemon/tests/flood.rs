@@ -1,6 +1,6 @@
 //! Who sends commands without pause keeps nobody else waiting for the router's answers.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -71,7 +71,7 @@ fn a_user_who_floods_the_router_with_commands_keeps_root_and_others_waiting_for_
     }
     let daemon = Daemon::start();
     let mut root = daemon.connect();
-    let _flood = start_as_nobody(&daemon, "floods");
+    let _flood = start_as_nobody(&daemon, "flood::floods");
     until("more comes than the user's share", || {
         (counter(&mut root, "link.control_share_full") > 0).then_some(())
     });

@@ -1,7 +1,7 @@
 //! Octets and behaviour that broke other routers: each is counted, and the face and the router live
 //! on.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};

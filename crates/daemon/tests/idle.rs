@@ -1,7 +1,7 @@
 //! A router with nothing to do does nothing. Alone in its process, so that its thread can be told
 //! by its name.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

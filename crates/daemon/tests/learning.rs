@@ -1,6 +1,6 @@
 //! Routers that know their neighbours and no routes: what one offers, another finds.
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What the real program gives up: its user, what root may do, files, system calls, core dumps.
 
-mod common;
+use crate::common;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;

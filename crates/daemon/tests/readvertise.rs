@@ -1,6 +1,6 @@
 //! What applications register is told to a routing daemon, which answers.
 
-mod common;
+use crate::common;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Routers inside another program.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::sync::mpsc;

@@ -1,6 +1,6 @@
 //! One peer is at a limit of the core; an application and another neighbour are served.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};

@@ -1,6 +1,6 @@
 //! SIGTERM ends the router at once, whatever its peers do.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,7 @@
 //! Routers that run the virtual plane of VIP: real ones, over UDP.
 
-mod common;
-mod plane;
+use crate::common;
+use crate::plane;
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;

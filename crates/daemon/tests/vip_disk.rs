@@ -1,7 +1,7 @@
 //! Routers that plan for their disk as well as their memory: real ones, with a real folder.
 
-mod common;
-mod plane;
+use crate::common;
+use crate::plane;
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! What a neighbour of the virtual plane says that is wrong, old, too much or not its own: each is
 //! refused and counted, and honest neighbours keep their slots.
 
-mod common;
-mod plane;
+use crate::common;
+use crate::plane;
 
 use std::collections::HashSet;
 use std::net::UdpSocket;

@@ -1,6 +1,6 @@
 //! WebSocket faces of a real `namelyd`: for browser applications, and never local.
 
-mod common;
+use crate::common;
 
 use std::net::TcpStream;
 use std::time::Duration;

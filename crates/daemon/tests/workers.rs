@@ -1,7 +1,7 @@
 //! Several workers: faces are spread over them, packets cross between them, and faces come and go
 //! meanwhile.
 
-mod support;
+use crate::support;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -15,7 +15,7 @@ use namely_forwarder::FaceId;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces};
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
-use support::{App, Load, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
+use support::{App, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
 
 fn options(workers: usize) -> DataPlaneOptions {
     DataPlaneOptions { workers: NonZeroUsize::new(workers), ..DataPlaneOptions::default() }
@@ -163,10 +163,15 @@ fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
             consumer.send(&ask(&short, who as u8));
         }
         // Those that wait meet in one entry, of whichever worker.
-        let asked = producer.receive();
-        let view = namely_wire::LpView::parse(&asked).unwrap();
-        let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();
-        assert!(interest.can_be_prefix && interest.name.to_string() == short);
+        // A second consumer that comes later than 10 ms after the first has the Interest sent again,
+        // so that a busy machine may leave one of the last round.
+        let asked = std::iter::repeat_with(|| producer.receive()).find(|asked| {
+            let view = namely_wire::LpView::parse(asked).unwrap();
+            let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();
+            assert!(interest.can_be_prefix);
+            interest.name.to_string() == short
+        });
+        assert!(asked.is_some());
         support::eventually(|| router.core.counters().packets.in_interests >= 4 * n + 2);
         producer.send(&data(&long, 100));
         for consumer in consumers.iter_mut().take(2) {
@@ -178,49 +183,6 @@ fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
         }
     }
     assert_eq!(router.core.table_sizes().pit, 0);
-}
-
-/// How long each of 200 faces takes to be destroyed, sorted.
-fn destroyed(router: &Router) -> Vec<Duration> {
-    let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let remote = format!("udp4://{}", peer.local_addr().unwrap());
-    let mut waits: Vec<Duration> = (0..200)
-        .map(|_| {
-            let made = router.face_to(&remote, FacePersistency::Persistent);
-            for n in 0..20 {
-                router.route(&format!("/b/{n}"), made);
-            }
-            let start = Instant::now();
-            router.plane.destroy_face(made).unwrap();
-            let took = start.elapsed();
-            // The worker lets go of the address a moment later.
-            while router.plane.faces().iter().any(|shown| shown.uri == remote) {}
-            took
-        })
-        .collect();
-    waits.sort();
-    waits
-}
-
-/// IS-15: whoever destroys a face waits for no worker. What it takes under load is compared with
-/// what it takes in an idle router of the same run.
-#[test]
-fn destroying_a_face_under_load_is_quick() {
-    let router = Router::start_with(options(1));
-    let (producer, face) = router.connect();
-    router.route("/a", face);
-    let producing = std::thread::spawn(move || produce(producer));
-    let idle = destroyed(&router);
-    let load = Load::start(&router);
-    let loaded = destroyed(&router);
-    drop(load);
-    println!("median {:?}, p99 {:?}; idle {:?} and {:?}", loaded[100], loaded[197], idle[100], idle[197]);
-    // A turn of the worker may be in the way of a lock, and the load may have the processor for a
-    // slice. Who waited for a worker to come to it would wait for a queue of them, each time.
-    let allowed = Duration::from_millis(100);
-    assert!(loaded[197] < idle[197] + allowed, "idle {idle:?}, under load {loaded:?}");
-    drop(router);
-    producing.join().unwrap();
 }
 
 #[test]

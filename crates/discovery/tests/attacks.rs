@@ -1,7 +1,7 @@
 //! A station that means harm, on a link with two honest routers: what it says is refused and
 //! counted, and they keep each other.
 
-mod segment;
+use crate::segment;
 
 use namely_discovery::limits::{
     MESSAGE_OCTETS_MAX, PREFIX_OCTETS_MAX, PREFIXES_MAX, STATION_BURST, STATION_PER_SECOND, STATIONS_MAX,

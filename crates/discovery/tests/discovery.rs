@@ -1,6 +1,6 @@
 //! Nodes on one link in virtual time: how neighbours find one another, stay and go.
 
-mod segment;
+use crate::segment;
 
 use namely_discovery::{AcceptRule, Config, Counter, Note};
 use namely_wire::Name;

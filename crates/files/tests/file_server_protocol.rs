@@ -1,6 +1,6 @@
 //! The ndn6-file-server protocol as its other implementations expect it.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

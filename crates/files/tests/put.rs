@@ -1,6 +1,6 @@
 //! What was read from a stream, published and fetched.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Byte ranges of served files (VI-02): each is an object of its own, cut at the source.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! Files served and fetched: every size, every kind of change, every refusal, and what is left on
 //! disk.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};

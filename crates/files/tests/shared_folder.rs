@@ -1,7 +1,7 @@
 //! Partial files and journals where others write too, and where writing them fails: whatever is
 //! found, what gets the final name is what the producer signed.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

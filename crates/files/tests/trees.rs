@@ -1,7 +1,7 @@
 //! Trees of many small files: what comes is what is served, whatever changes meanwhile, and nothing
 //! outside the target is touched.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! Old answers: whoever can answer in a producer's place has what the producer signed long ago.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::time::{Duration, SystemTime};

@@ -5,7 +5,7 @@
 //! tests:
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
+//! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --profile quick --test loom
 //! ```
 #![cfg(loom)]
 #![deny(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Ethernet between two loops on a veth pair, in a network namespace, however either end reads its
 //! device.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What is particular to devices that are read by AF_XDP. What they have in common with others is
 //! in `ethernet.rs`.
 
-mod support;
+use crate::support;
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;

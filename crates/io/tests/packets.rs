@@ -1,7 +1,7 @@
 //! Sockets of which each message is one packet, such as the kernel's forwarder has. Pairs of
 //! SOCK_SEQPACKET stand for these here.
 
-mod support;
+use crate::support;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

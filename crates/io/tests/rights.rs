@@ -1,6 +1,6 @@
 //! Descriptors that nobody asked for: their close may take as long as who sent them likes.
 
-mod support;
+use crate::support;
 
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;

@@ -1,6 +1,6 @@
 //! What one peer, user or address takes, and what is left for the others.
 
-mod support;
+use crate::support;
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};

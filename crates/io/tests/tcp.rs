@@ -1,6 +1,6 @@
 //! TCP through a running loop.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! UDP through a running loop.
 
-mod support;
+use crate::support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Unix sockets through a running loop.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

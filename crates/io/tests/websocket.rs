@@ -1,6 +1,6 @@
 //! WebSocket through a running loop.
 
-mod support;
+use crate::support;
 
 use namely_wire::mgmt::FacePersistency;
 use std::io::{Read, Write};

@@ -1,8 +1,6 @@
 //! The tables and pictures of docs/experiments/nb-cache-model.md are what the models say.
 
-#[path = "../../sim/tests/common/mod.rs"]
-#[allow(dead_code, reason = "a part of it is used here")]
-mod common;
+use crate::common;
 
 use namely_model::{
     Bypass, Pipeline, Rates, Router, RouterQueues, Shares, Steady, Storage, bypass_svg, ring_svg,

@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use namely_proxy::ACCESS;
 use namely_proxy::egress::EgressOptions;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use self::common::{Origin, World, eventually};
 
@@ -27,12 +30,9 @@ impl Write for Log {
 fn a_request_is_one_line_of_the_ingress_and_one_of_the_egress_if_it_got_there() {
     let log = Log::default();
     let writer = log.clone();
-    let filter = tracing_subscriber::EnvFilter::new(format!("{ACCESS}=info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .init();
+    let filter = Targets::new().with_target(ACCESS, LevelFilter::INFO);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+    tracing_subscriber::registry().with(filter).with(lines).init();
     let origin = Origin::start(|path, _| {
         ("HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n".into(), path.as_bytes().to_vec())
     });

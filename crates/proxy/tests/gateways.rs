@@ -1,7 +1,7 @@
 //! HTTP clients get through both gateways and a router what an origin has: the origin, the
 //! gateways, the router and the clients are real, over loopback.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

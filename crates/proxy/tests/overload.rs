@@ -1,7 +1,7 @@
 //! What a few clients do to use a gateway up does not keep the others out: at default limits, with
 //! real connections.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! The four routers of NB-Cache, judged and kept as tables beside the paper's
 //! (docs/experiments/nb-cache.md).
 
-mod common;
+use crate::common;
 
 use namely_sim::nbcache::{Case, HDD_NS, NbCache, Outcome, Threads};
 use namely_sim::plot::{self, Panel};

@@ -3,9 +3,8 @@
 //! beside the exact model (`VI-09`).
 //! docs/experiments/n-dise.md has the whole runs.
 
-mod common;
-#[path = "../../vip/tests/model/mod.rs"]
-mod model;
+use crate::common;
+use crate::model;
 
 use std::collections::VecDeque;
 

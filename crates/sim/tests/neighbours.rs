@@ -1,8 +1,7 @@
 //! Neighbour discovery among simulated routers: the state machine of the daemon, whose faces and
 //! routes carry traffic here.
 
-#[allow(dead_code)]
-mod common;
+use crate::common;
 
 use namely_discovery::{Config, Counter, Note};
 use namely_sim::table::Table;

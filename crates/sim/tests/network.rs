@@ -1,8 +1,7 @@
 //! The simulator itself: it repeats itself, its links do what they are told, and a thousand routers
 //! fit.
 
-#[allow(dead_code)]
-mod common;
+use crate::common;
 
 use std::time::Instant;
 

@@ -8,6 +8,8 @@
 use std::fmt::Display;
 use std::process::Command;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Environment variable with the needs that this machine must meet, by name, between commas or
 /// blanks; `all` is every one.
 pub const VARIABLE: &str = "NAMELY_REQUIRED";
@@ -136,6 +138,22 @@ pub fn succeeds_or_skip(need: Need, command: &mut Command) -> bool {
     false
 }
 
+/// Whether this process may make network namespaces that last: root may, and not in every container.
+///
+/// # Panics
+/// As [`skip`] does.
+#[track_caller]
+pub fn namespaces() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        skip(Need::Namespaces, "network namespaces need root");
+        return false;
+    }
+    let mut trial = Command::new("unshare");
+    // `ip netns add` mounts each below /run.
+    trial.args(["--net", "--mount", "sh", "-c", "mount -t tmpfs none /run && ip netns add trial"]);
+    succeeds_or_skip(Need::Namespaces, &mut trial)
+}
+
 /// Runs `ip` (of iproute2) with the words of `command`, as [`succeeds_or_skip`] does.
 ///
 /// # Panics
@@ -143,6 +161,22 @@ pub fn succeeds_or_skip(need: Need, command: &mut Command) -> bool {
 #[track_caller]
 pub fn ip(command: &str) -> bool {
     succeeds_or_skip(Need::Namespaces, Command::new("ip").args(command.split_whitespace()))
+}
+
+/// Raises this process's soft limit on descriptors to `count`, which is usually 1,024. False, after
+/// saying that the test is skipped, where the hard limit is lower.
+///
+/// # Panics
+/// As [`skip`] does.
+#[track_caller]
+pub fn descriptors(count: u64) -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= count) {
+        return true;
+    }
+    // The limit only rises: other tests of this process may count on what they have raised it to.
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(count), ..limit });
+    or_skip(Need::Kernel, raised.map_err(|error| format!("{count} descriptors: {error}"))).is_some()
 }
 
 /// True if `ip` or `tc` said that the kernel knows no such thing.

@@ -1,6 +1,6 @@
 //! Option `announce`: routers that learn their routes learn a producer's whole prefix.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

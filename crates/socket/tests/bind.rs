@@ -1,7 +1,7 @@
 //! How a producer's prefix becomes known to a router that binds: below a routable prefix in the
 //! BPT, elsewhere by a route of its own; and whose face is whose.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Datagrams: one Interest, one Data, with names, parameters and signers.
 
-mod common;
+use crate::common;
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,6 +1,6 @@
 //! What is published on one socket is fetched on another, through a router.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,7 +1,7 @@
 //! Content that is not what it should be, and producers that do not do what they should: each is an
 //! error with a name.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Seek};
 use std::sync::Arc;

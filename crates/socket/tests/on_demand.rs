@@ -1,7 +1,7 @@
 //! Synchronous production (HT-22, HT-25): what nothing published answers reaches the application,
 //! and its answer goes to those who wait.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! Streams over a path that loses packets, or lets them overtake one another: between a socket and
 //! a router, over real UDP sockets and a wire between them that user space emulates.
 
-mod common;
+use crate::common;
 
 use std::io::Read;
 use std::sync::atomic::Ordering;

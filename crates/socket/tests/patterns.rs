@@ -2,7 +2,7 @@
 //! whose values are read and replaced as resources are in REST, and whose changes are published to
 //! subscribers.
 
-mod common;
+use crate::common;
 
 use std::time::Duration;
 

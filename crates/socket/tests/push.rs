@@ -1,6 +1,6 @@
 //! Reverse pull (HT-08): a client's content reaches a server that asks for it itself.
 
-mod common;
+use crate::common;
 
 use std::sync::Barrier;
 use std::time::Duration;

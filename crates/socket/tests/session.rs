@@ -1,7 +1,7 @@
 //! Sessions (HT-06, HT-10, HT-11): a producer's namespace, route, key and certificate from bind to
 //! close.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The output buffer behind a socket (HT-24): what memory drops is read back from the store,
 //! survives a restart, and is lost only where that was chosen.
 
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -149,7 +149,7 @@ fn a_full_disk_is_an_error_and_what_was_published_is_still_served() {
         .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
         .arg(folder.path())
         .arg(std::env::current_exe().unwrap())
-        .arg("a_full_disk_is_an_error_and_what_was_published_is_still_served")
+        .arg("store::a_full_disk_is_an_error_and_what_was_published_is_still_served")
         .env(VARIABLE, folder.path())
         .output();
     match unshared.map(|output| (String::from_utf8_lossy(&output.stdout).into_owned(), output)) {
@@ -210,7 +210,7 @@ fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
     for _ in 0..3 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--nocapture"])
-            .arg("what_was_published_when_the_process_was_killed_is_served_by_the_next")
+            .arg("store::what_was_published_when_the_process_was_killed_is_served_by_the_next")
             .env(VARIABLE, folder.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -258,7 +258,7 @@ fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next()
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
-        .arg("what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next")
+        .arg("store::what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next")
         .env(VARIABLE, folder.path())
         .stdout(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! A client and its router: answers, refusals, restarts, and what people are told.
 
-mod common;
+use crate::common;
 
 use std::net::UdpSocket;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! exact model, and whatever is lost, repeated, reordered or started anew, every VIP is entered
 //! once.
 
-mod model;
-mod network;
+use crate::model;
+use crate::network;
 
 use model::{Scenario, hex};
 use namely_vip::{Counter, Decay, Follow, Object, Objects, PlaneConfig, Tier, UNIT, Vip};

@@ -1,7 +1,7 @@
 //! What a neighbour says that is wrong, old, too much or a lie: each is refused by its reason, and
 //! the others keep their slots.
 
-mod network;
+use crate::network;
 
 use namely_vip::limits::{
     COUNTS_PER_SEGMENT, NEIGHBOURS_MAX, OFFERS_MAX, PERIOD_RATIO_MAX, REQUESTS_MAX, ROUTER_OCTETS_MAX,

@@ -1,6 +1,6 @@
 //! What is kept, and where, against exact answers (VI-19, X-04).
 
-mod model;
+use crate::model;
 
 use std::collections::BTreeMap;
 

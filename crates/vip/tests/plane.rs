@@ -1,7 +1,7 @@
 //! Planes that step together against an exact model: every count, score, kept set and sent VIP of
 //! every slot.
 
-mod model;
+use crate::model;
 
 use model::{Scenario, hex, number, numbers};
 use namely_vip::{COUNT_MAX, Decay, Follow, NOWHERE, Object, Objects, Plane, PlaneConfig, Tier, UNIT};

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 pub mod pair;
+pub mod testbed;
 pub mod world;
 
 use std::ffi::OsStr;

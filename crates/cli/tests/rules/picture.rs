@@ -43,7 +43,7 @@ fn the_picture_of_imports_is_what_the_manifests_say() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == picture,
-        "{PICTURE} is stale: renew it with {RENEW}=1 cargo test -p namely --test rules, and look at it"
+        "{PICTURE} is stale: renew it with {RENEW}=1 cargo test -p namely --test integration rules::picture, and look at it"
     );
 }
 

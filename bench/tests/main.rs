@@ -1,0 +1,3 @@
+//! Tests of `namely-bench` that need no router and measure nothing.
+
+mod usage;

@@ -1,0 +1,4 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod header;
+mod programs;

@@ -1,0 +1,27 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod common;
+mod containers;
+mod dashboard;
+mod docs;
+mod ethernet;
+mod files;
+mod hops;
+mod imports;
+mod kernel;
+mod kernel_router;
+mod logs;
+mod management;
+mod memif;
+mod migrate;
+mod namespaces;
+mod neighbors;
+mod offline;
+mod rules;
+mod testbed;
+mod tour;
+mod trace;
+mod users;
+mod vip;
+mod waiting;
+mod why;

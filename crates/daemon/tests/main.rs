@@ -1,0 +1,29 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod activation;
+mod authorization;
+mod bindings;
+mod commands;
+mod common;
+mod dataplane;
+mod datasets;
+mod disk;
+mod dispatcher;
+mod hostile;
+mod learning;
+mod lifecycle;
+mod metrics;
+mod neighbours;
+mod plane;
+mod privileges;
+mod readvertise;
+mod router;
+mod segment;
+mod shares;
+mod stop;
+mod support;
+mod vip;
+mod vip_disk;
+mod vip_neighbours;
+mod websocket;
+mod workers;

@@ -1,0 +1,28 @@
+//! Many routers on one bridge.
+
+use std::time::{Duration, Instant};
+
+use crate::segment::{Net, counter};
+
+#[test]
+fn thirty_routers_on_a_bridge_find_one_another_and_say_little() {
+    const ROUTERS: usize = 30;
+    let Some(net) = Net::new(&[1500; ROUTERS]) else { return };
+    let mut all: Vec<_> = (0..ROUTERS).map(|i| net.plain_router(i)).collect();
+    for router in &mut all {
+        net.wait_for_neighbours(router, ROUTERS - 1);
+    }
+    // In rest: what a device has sent in two heartbeats of three seconds.
+    std::thread::sleep(Duration::from_secs(1));
+    let sent = || -> Vec<u64> { (0..ROUTERS).map(|i| net.sent_octets(i)).collect() };
+    let (before, began) = (sent(), Instant::now());
+    std::thread::sleep(Duration::from_secs(6));
+    let after = sent();
+    let octets = after.iter().zip(&before).map(|(after, before)| after - before).max().unwrap();
+    let bits_per_second = octets as f64 * 8.0 / began.elapsed().as_secs_f64();
+    assert!(bits_per_second < 10_000.0, "{bits_per_second} bit/s of one router");
+    for router in &mut all {
+        assert_eq!(counter(router, "neighbours_expired"), 0);
+        assert_eq!(counter(router, "rate_limited") + counter(router, "strangers_limited"), 0);
+    }
+}

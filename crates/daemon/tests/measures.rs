@@ -1,0 +1,15 @@
+//! What the router costs and how quick it is. These tests measure time and load the machine, so they
+//! run one after the other in a suite of their own: `cargo test -p namely-daemon --test measures`.
+
+mod busy_poll;
+mod common;
+mod costs;
+mod devices;
+mod faults;
+mod flood;
+mod idle;
+mod many_neighbours;
+#[path = "../../io/tests/support/namespace.rs"]
+mod namespace;
+mod segment;
+mod support;

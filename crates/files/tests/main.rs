@@ -1,0 +1,10 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod common;
+mod file_server_protocol;
+mod put;
+mod ranges;
+mod serve_and_get;
+mod shared_folder;
+mod trees;
+mod versions;

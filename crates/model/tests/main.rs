@@ -1,0 +1,9 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod bypass;
+#[allow(dead_code, reason = "of what the simulator's tests share it takes a part")]
+#[path = "../../sim/tests/common/mod.rs"]
+mod common;
+mod page;
+mod router;
+mod simulated;

@@ -1,0 +1,16 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod announce;
+mod bind;
+mod common;
+mod datagrams;
+mod fetch;
+mod hostile;
+mod object;
+mod on_demand;
+mod paths;
+mod patterns;
+mod poisoned;
+mod push;
+mod session;
+mod store;

@@ -1,0 +1,7 @@
+//! The integration tests of this crate, as one program: linking is most of what a program costs.
+
+mod common;
+mod connection;
+mod fetch_simulation;
+mod ndndpdk;
+mod publish;
