@@ -1,5 +1,6 @@
 //! The experiments, run for real, once and small. They measure time and load the machine, so they
-//! run one after the other in a suite of their own: `cargo test -p namely-experiments --test measures`.
+//! run one after the other in a suite of their own: `cargo test -p namely-experiments --test
+//! measures`.
 
 mod common;
 mod emulated;

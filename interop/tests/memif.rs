@@ -82,7 +82,7 @@ fn face_of(world: &World, router: &str, scheme: &str) -> String {
 
 #[test]
 fn files_cross_shared_memory_with_libmemif_in_both_roles() {
-    let Some(program) = or_skip(Need::Peers, libmemif_bridge()) else { return };
+    let Some(program) = or_skip(Need::Vpp, libmemif_bridge()) else { return };
     for role in ["client", "server"] {
         // The far router has nothing but UDP, the near one nothing but shared memory.
         let (near_world, far_world) = (World::new(), World::new());

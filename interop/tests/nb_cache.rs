@@ -154,14 +154,16 @@ fn lines(path: PathBuf) -> Vec<Value> {
 #[test]
 fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
     let found = || Ok(vec![find_router("ndnd", "NDND_BIN")?]);
-    let Some(tools) = or_skip(Need::Peers, namespaces().and_then(|()| found())) else { return };
+    let Some(()) = or_skip(Need::Namespaces, namespaces()) else { return };
+    let Some(tools) = or_skip(Need::Peers, found()) else { return };
     carries_everything_and_minds_no_announcement(NDND, &tools);
 }
 
 #[test]
 fn nfd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
     let found = || Ok(vec![find_router("nfd", "NFD_BIN")?, find_router("nfdc", "NFDC_BIN")?]);
-    let Some(tools) = or_skip(Need::Peers, namespaces().and_then(|()| found())) else { return };
+    let Some(()) = or_skip(Need::Namespaces, namespaces()) else { return };
+    let Some(tools) = or_skip(Need::Peers, found()) else { return };
     carries_everything_and_minds_no_announcement(NFD, &tools);
 }
 

@@ -1,5 +1,5 @@
-//! Interoperability with programs of others, which come from package registries or are installed: the
-//! gate's suite `peers`, `cargo test -p namely-interop --test peers`.
+//! Interoperability with programs of others, which come from package registries or are installed:
+//! the gate's suite `peers`, `cargo test -p namely-interop --test peers`.
 
 mod behaviour;
 mod ethernet;

@@ -9,9 +9,9 @@ use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
 /// Runs a testbed of docs/testbeds whose nodes have this daemon.
-fn routes_are_found_and_found_again(daemon: &str, variable: &str, file: &str) {
-    let found = namespaces().and_then(|()| find_router(daemon, variable));
-    let Some(program) = or_skip(Need::Peers, found) else { return };
+fn routes_are_found_and_found_again(need: Need, daemon: &str, variable: &str, file: &str) {
+    let Some(()) = or_skip(Need::Namespaces, namespaces()) else { return };
+    let Some(program) = or_skip(need, find_router(daemon, variable)) else { return };
     let world = World::new();
     let results = world.path("results");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/testbeds").join(file);
@@ -28,10 +28,10 @@ fn routes_are_found_and_found_again(daemon: &str, variable: &str, file: &str) {
 
 #[test]
 fn ndnds_distance_vector_routing_finds_routes_on_namelyd_and_finds_them_again() {
-    routes_are_found_and_found_again("ndnd", "NDND_BIN", "grid-9-ndnd-dv.toml");
+    routes_are_found_and_found_again(Need::Peers, "ndnd", "NDND_BIN", "grid-9-ndnd-dv.toml");
 }
 
 #[test]
 fn nlsr_finds_routes_on_namelyd_and_finds_them_again() {
-    routes_are_found_and_found_again("nlsr", "NLSR_BIN", "grid-9-nlsr.toml");
+    routes_are_found_and_found_again(Need::Nlsr, "nlsr", "NLSR_BIN", "grid-9-nlsr.toml");
 }

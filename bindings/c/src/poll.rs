@@ -17,8 +17,8 @@ pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int
     // Held until the end: a socket that is closed meanwhile keeps its descriptor so long.
     let sockets: Vec<Option<Result<Arc<Socket>, Failure>>> =
         polled.iter().map(|entry| (entry.socket >= 0).then(|| find(entry.socket))).collect();
-    // Without the entries that wait for nothing: the kernel refuses more entries than the process may
-    // have descriptors (poll(2), EINVAL), the ignored ones included.
+    // Without the entries that wait for nothing: the kernel refuses more entries than the process
+    // may have descriptors (poll(2), EINVAL), the ignored ones included.
     let mut system: Vec<libc::pollfd> = Vec::new();
     let mut slots: Vec<Option<usize>> = Vec::with_capacity(polled.len());
     let mut unknown = false;

@@ -4,7 +4,6 @@
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Environment, run};
@@ -40,10 +39,10 @@ fn cases() -> Vec<Case> {
 }
 
 /// The drivers that can be had here; of the others it is said why not.
-fn bindings() -> Vec<Binding> {
+fn bindings(world: &World) -> Vec<Binding> {
     let rust = Binding { name: "rust", command: Box::new(|| Command::new(programs().join("driver-rust"))) };
     let mut bindings = vec![rust];
-    if let Some(driver) = or_skip(Need::Cc, c_driver()) {
+    if let Some(driver) = or_skip(Need::Cc, c_driver(world)) {
         bindings.push(Binding { name: "c", command: Box::new(move || Command::new(&driver)) });
     }
     let python = std::env::var_os(PYTHON_VARIABLE).map_or_else(python_package, |python| Ok(python.into()));
@@ -59,33 +58,29 @@ fn bindings() -> Vec<Binding> {
     bindings
 }
 
-/// The driver of C, linked with an installed libnamely; compiled once.
-fn c_driver() -> Result<PathBuf, String> {
-    static DRIVER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let made = DRIVER.get_or_init(|| {
-        if let Some(driver) = std::env::var_os(C_DRIVER_VARIABLE) {
-            return Ok(driver.into());
-        }
-        for tool in ["cc", "pkg-config"] {
-            Command::new(tool).arg("--version").output().map_err(|e| format!("{tool} cannot be run: {e}"))?;
-        }
-        let folder = programs().join("conformance-c");
-        let prefix = folder.join("usr");
-        output(Command::new(programs().join("namely-c-install")).arg("--prefix").arg(&prefix));
-        let flags = output(
-            Command::new("pkg-config")
-                .args(["--cflags", "--libs", "namely"])
-                .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")),
-        );
-        let driver = folder.join("driver-c");
-        let source = root().join("bindings/c/tests/driver.c");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-o"]);
-        compiler.arg(&driver).arg(source).args(flags.split_whitespace());
-        output(compiler.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display())).arg("-lpthread"));
-        Ok(driver)
-    });
-    made.clone()
+/// The driver of C, linked with an installed libnamely. It lies in the world of the test: another
+/// user may own the folder of the programs.
+fn c_driver(world: &World) -> Result<PathBuf, String> {
+    if let Some(driver) = std::env::var_os(C_DRIVER_VARIABLE) {
+        return Ok(driver.into());
+    }
+    for tool in ["cc", "pkg-config"] {
+        Command::new(tool).arg("--version").output().map_err(|e| format!("{tool} cannot be run: {e}"))?;
+    }
+    let prefix = world.path("usr");
+    output(Command::new(programs().join("namely-c-install")).arg("--prefix").arg(&prefix));
+    let flags = output(
+        Command::new("pkg-config")
+            .args(["--cflags", "--libs", "namely"])
+            .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")),
+    );
+    let driver = world.path("driver-c");
+    let source = root().join("bindings/c/tests/driver.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-o"]);
+    compiler.arg(&driver).arg(source).args(flags.split_whitespace());
+    output(compiler.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display())).arg("-lpthread"));
+    Ok(driver)
 }
 
 /// What a command prints. One that is there and fails is a fault, not something that this machine
@@ -116,7 +111,7 @@ fn every_case_at(
 
 /// The same over the router at `uri`, which tells what happened by `log`.
 fn every_case_in(world: &World, connector: &'static str, uri: String, log: impl Fn() -> String) {
-    let (cases, bindings, home) = (cases(), bindings(), world.path("namely"));
+    let (cases, bindings, home) = (cases(), bindings(world), world.path("namely"));
     let place = Environment { connector, router: uri, home: &home, dir: world.dir(), prefix: PREFIX };
     let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
     let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);

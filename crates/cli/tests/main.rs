@@ -8,8 +8,6 @@ mod ethernet;
 mod files;
 mod hops;
 mod imports;
-mod kernel;
-mod kernel_router;
 mod logs;
 mod management;
 mod memif;

@@ -283,11 +283,15 @@ fn a_file_of_a_mebibyte_is_read_and_one_octet_more_is_not() {
 
 #[test]
 fn the_sample_that_comes_with_nfd_is_taken_as_a_whole() {
-    let sample = std::env::var_os("NFD_BIN")
-        .map(|nfd| PathBuf::from(nfd).join("../../etc/ndn/nfd.conf.sample"))
-        .filter(|sample| sample.exists());
+    let beside = std::env::var_os("NFD_BIN").map(|nfd| PathBuf::from(nfd).join("../../etc/ndn"));
+    let folders = [beside, Some("/etc/ndn".into()), Some("/usr/local/etc/ndn".into())];
+    let samples = folders.into_iter().flatten().map(|folder| folder.join("nfd.conf.sample"));
+    let sample = samples.into_iter().find(|sample| sample.exists());
     let Some(sample) = sample else {
-        return skip(Need::Peers, "NFD_BIN names no NFD that was installed with its sample");
+        return skip(
+            Need::NfdSample,
+            "no nfd.conf.sample in /etc/ndn, in /usr/local/etc/ndn or beside NFD_BIN",
+        );
     };
     let home = Home::new();
     check(&home, &sample);

@@ -572,8 +572,8 @@ fn a_disk_that_is_mounted_read_only_meanwhile_is_read_and_told_of() {
     let _producer = Producer::new(&daemon, "/x");
     let mut client = daemon.connect();
     assert!((0..600).all(|i| is_kept(&mut client, "/x", i)));
-    let before =
-        until("some is on the disk", || Some(status(&mut client)).filter(|s| s.count("disk_writes") > 0));
+    let is_at_rest = |s: &CsDiskStatus| s.count("disk_writes") > 0 && s.pending == 0;
+    let before = until("the disk is at rest", || Some(status(&mut client)).filter(is_at_rest));
     // What an error of the file system does, by its own hook for that.
     let mounts = std::fs::read_to_string(format!("/proc/{}/mounts", daemon.pid())).unwrap();
     let mount = mounts.lines().find(|line| line.split(' ').nth(1) == disk.to_str()).expect("a mount");

@@ -1,5 +1,6 @@
-//! What the router costs and how quick it is. These tests measure time and load the machine, so they
-//! run one after the other in a suite of their own: `cargo test -p namely-daemon --test measures`.
+//! What the router costs and how quick it is. These tests measure time and load the machine, so
+//! they run one after the other in a suite of their own: `cargo test -p namely-daemon --test
+//! measures`.
 
 mod busy_poll;
 mod common;

@@ -162,9 +162,9 @@ fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
         for (who, consumer) in consumers.iter_mut().enumerate().take(2) {
             consumer.send(&ask(&short, who as u8));
         }
-        // Those that wait meet in one entry, of whichever worker.
-        // A second consumer that comes later than 10 ms after the first has the Interest sent again,
-        // so that a busy machine may leave one of the last round.
+        // Those that wait meet in one entry, of whichever worker. A second consumer that comes
+        // later than 10 ms after the first has the Interest sent again, so that a busy machine may
+        // leave one of the last round.
         let asked = std::iter::repeat_with(|| producer.receive()).find(|asked| {
             let view = namely_wire::LpView::parse(asked).unwrap();
             let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();

@@ -221,7 +221,7 @@ impl<'a, H: Handler> AcceptContext<'a, H> {
     }
 
     /// Whether a holder may have another transport as things are; counted if not.
-    #[cfg(feature = "websocket")]
+    #[allow(dead_code, reason = "only a kind with a handshake checks before it admits")]
     pub(crate) fn may_have_a_face(&mut self, holder: Holder) -> bool {
         let checked = self.io.shared.faces.check(holder);
         checked.inspect_err(|refusal| self.count(face_table::label(*refusal))).is_ok()

@@ -55,8 +55,14 @@ pub enum Need {
     Curl,
     /// `promtool` and `prometheus`.
     Prometheus,
-    /// NFD, NDNd, their tools, or the sources of VPP: no package registry has them.
+    /// NFD, NDNd and their tools: no package registry has them.
     Peers,
+    /// NLSR.
+    Nlsr,
+    /// The sample configuration that NFD's sources install.
+    NfdSample,
+    /// The sources of VPP, which libmemif is part of.
+    Vpp,
     /// Programs of the workspace beside the test: `cargo test --workspace` builds them.
     Programs,
     /// The list of requirements beside the checkout.
@@ -65,7 +71,7 @@ pub enum Need {
 
 impl Need {
     /// Every one.
-    pub const ALL: [Need; 22] = [
+    pub const ALL: [Need; 25] = [
         Need::Root,
         Need::Namespaces,
         Need::Netem,
@@ -86,6 +92,9 @@ impl Need {
         Need::Curl,
         Need::Prometheus,
         Need::Peers,
+        Need::Nlsr,
+        Need::NfdSample,
+        Need::Vpp,
         Need::Programs,
         Need::Requirements,
     ];
@@ -138,7 +147,7 @@ pub fn succeeds_or_skip(need: Need, command: &mut Command) -> bool {
     false
 }
 
-/// Whether this process may make network namespaces that last: root may, and not in every container.
+/// Whether this process may make network namespaces that last. Root may, except in some containers.
 ///
 /// # Panics
 /// As [`skip`] does.

@@ -4,6 +4,7 @@ mod bom;
 mod comments;
 mod packages;
 mod picture;
+mod profiles;
 mod published;
 mod recipes;
 mod skips;

@@ -172,9 +172,9 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     if ListenSpec::new(&uri, 0).is_some() {
         return Ok(uri);
     }
-    if !cfg!(feature = "websocket") && matches!(uri, FaceUri::Ws(_)) {
+    if let Some(feature) = ListenSpec::missing_feature(&uri) {
         return Err(format!(
-            "cannot listen on `{uri}`: this router was built without the feature `websocket`"
+            "cannot listen on `{uri}`: this router was built without the feature `{feature}`"
         ));
     }
     let uris = ListenSpec::URIS;

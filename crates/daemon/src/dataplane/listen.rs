@@ -74,6 +74,12 @@ impl ListenSpec {
         }
     }
 
+    /// The feature without which this router cannot listen on `uri`, if it was built without it.
+    pub(crate) fn missing_feature(uri: &FaceUri) -> Option<&'static str> {
+        let is_missing = !cfg!(feature = "websocket") && matches!(uri, FaceUri::Ws(_));
+        is_missing.then_some("websocket")
+    }
+
     /// The socket file, of what has one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {

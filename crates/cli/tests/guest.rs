@@ -1,0 +1,6 @@
+//! What needs the forwarder in the kernel: `kernel/run --tools` runs this program in a guest;
+//! elsewhere its tests are skipped.
+
+mod common;
+mod kernel;
+mod kernel_router;
