@@ -191,10 +191,10 @@ fn wait_for_journal(home: &Home) {
 fn a_get_that_was_killed_goes_on_with_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
-    write_file(&home.path("data/big"), 150_000_000, 6);
+    write_file(&home.path("data/big"), 50_000_000, 6);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let part = home.path("out.namely-part");
-    let mut get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]).spawn().unwrap();
+    let mut get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:1"]).spawn().unwrap();
     wait_for_journal(&home);
     kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::KILL).unwrap();
     get.wait().unwrap();
@@ -244,9 +244,9 @@ fn each_congestion_control_fetches_a_file_and_an_unknown_one_is_refused_with_the
 fn ctrl_c_keeps_what_was_verified_for_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
-    write_file(&home.path("data/big"), 100_000_000, 7);
+    write_file(&home.path("data/big"), 50_000_000, 7);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
-    let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
+    let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:1"]);
     let get = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     wait_for_journal(&home);
     kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::INT).unwrap();
