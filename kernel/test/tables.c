@@ -694,7 +694,9 @@ TEST(tcp_and_named_data_share_a_device_and_neither_starves)
 	}
 	printf("  TCP %.1f MB/s alone, %.1f beside; named data %.0f exchanges/s alone, %.0f beside\n", one[0] / 1e6,
 	       both[0] / 1e6, one[1], both[1]);
-	/* Half is fair. On a busy host the guest's turns are uneven, and 0.22 was seen; a starved flow has nearly nothing. */
+	/* Half is fair. On a busy host the guest's turns are uneven (0.22 was seen); a starved flow
+	 * has nearly nothing.
+	 */
 	CHECK(both[0] >= 0.1 * one[0], "TCP");
 	CHECK(both[1] >= 0.1 * one[1], "named data");
 }
