@@ -127,7 +127,7 @@ fn systemd_starts_the_router_when_a_program_connects() {
         skip(Need::Systemd, "no systemd-socket-activate");
         return;
     };
-    common::until("it listens", || path.exists().then_some(()));
+    namely_skip::until("it listens", || path.exists().then_some(()));
     // It becomes the router when this connects.
     let mut client = Client::unix(&path);
     let answer = client.express(&status().nonce([1, 2, 3, 4]).build(), PATIENCE);

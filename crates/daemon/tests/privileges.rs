@@ -9,8 +9,9 @@ use std::process::Command;
 
 use common::client::{name, named};
 use common::other_user::NOBODY;
-use common::{Daemon, PATIENCE, namelyd, run, until, write};
+use common::{Daemon, PATIENCE, namelyd, run, write};
 use namely_security::{Certificate, KeyType, PrivateKey};
+use namely_skip::until;
 use namely_skip::{Need, skip};
 use namely_wire::ValidityPeriod;
 use tempfile::TempDir;
