@@ -27,7 +27,7 @@ pub fn eventually(what: impl Display, mut condition: impl FnMut() -> bool) {
 /// If it finds none within [`PATIENCE`].
 #[track_caller]
 pub fn until<T>(what: impl Display, found: impl FnMut() -> Option<T>) -> T {
-    match found_in_time(found) {
+    match found_within(PATIENCE, found) {
         Some(value) => value,
         None => panic!("waited in vain: {what}"),
     }
@@ -36,14 +36,16 @@ pub fn until<T>(what: impl Display, found: impl FnMut() -> Option<T>) -> T {
 /// Waits until `condition` holds; false if it does not within [`PATIENCE`]. For a test that has
 /// something to do or to say before it fails.
 pub fn comes_to_hold(mut condition: impl FnMut() -> bool) -> bool {
-    found_in_time(|| condition().then_some(())).is_some()
+    found_within(PATIENCE, || condition().then_some(())).is_some()
 }
 
-fn found_in_time<T>(mut found: impl FnMut() -> Option<T>) -> Option<T> {
+/// The value that `found` finds; `None` if it finds none within `limit`. For waits of which one is
+/// known to last longer than [`PATIENCE`], or whose end by time is no failure.
+pub fn found_within<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
     let (begun, mut pause) = (Instant::now(), Duration::from_millis(1));
     loop {
         // A look may take long itself. The last one begins when the time is over.
-        let is_last = begun.elapsed() >= PATIENCE;
+        let is_last = begun.elapsed() >= limit;
         let value = found();
         if value.is_some() || is_last {
             return value;
