@@ -7,6 +7,7 @@ mod picture;
 mod published;
 mod recipes;
 mod skips;
+mod sleeps;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
