@@ -17,8 +17,9 @@ mod world;
 pub use install::{
     libmemif_bridge, ndndpdk_management, ndngo_memif, python_package, python_requirements, xrootd_python,
 };
+pub use namely_skip::eventually;
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use router::{ETHER_GROUP, Link, Router, UDP_GROUP, ethernet_of_nfd, find_router, find_tool};
-pub use running::{Finished, Running, eventually};
+pub use running::{Finished, Running};
 pub use testbed::{namespaces, run_testbed};
 pub use world::{World, programs};

@@ -4,13 +4,11 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use namely_skip::comes_to_hold;
 
 use crate::running::Running;
 use crate::world::{World, program, text};
-
-/// How long a router may take to listen.
-const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// How often a router is started: another process may have taken the port that was free a moment
 /// ago.
@@ -244,14 +242,12 @@ fn start(command: impl Fn([u16; 2]) -> (Command, PathBuf), world: &World) -> Rou
 }
 
 fn listens(process: &mut Running, socket: &Path) -> bool {
-    let deadline = Instant::now() + START_LIMIT;
-    while process.is_running() && Instant::now() < deadline {
-        if UnixStream::connect(socket).is_ok() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
+    let mut listens = false;
+    comes_to_hold(|| {
+        listens = UnixStream::connect(socket).is_ok();
+        listens || !process.is_running()
+    });
+    listens
 }
 
 /// A port that is free for TCP and UDP on the loopback address.

@@ -8,26 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use namely_skip::{PATIENCE, comes_to_hold};
 use namely_testbed::Process;
 
 /// How long a process may take for what a test asks of it. Machines that test are busy.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = PATIENCE;
 
 /// How much of what a process said a failure quotes, in octets.
 const QUOTE_OCTETS: usize = 2000;
-
-/// Waits until `holds`.
-///
-/// # Panics
-/// If it takes too long; `what` says what does not hold.
-#[track_caller]
-pub fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not so");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// A running process; ended when dropped.
 #[derive(Debug)]
@@ -125,12 +113,10 @@ impl Running {
     /// # Panics
     /// If it ends before, or takes too long.
     pub fn remark(&mut self, text: &str) {
-        let deadline = Instant::now() + LIMIT;
-        while !self.errors_text().contains(text) {
-            let in_time = self.is_running() && Instant::now() < deadline;
-            assert!(in_time, "{} did not remark '{text}'{}", self.process.what(), self.quote());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let remarks = |running: &Self| running.errors_text().contains(text);
+        // One that has ended says no more.
+        comes_to_hold(|| remarks(self) || !self.is_running());
+        assert!(remarks(self), "{} did not remark '{text}'{}", self.process.what(), self.quote());
     }
 
     /// Returns true until it has ended.

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use namely_skip::eventually;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::install::{profile_dir, target_dir};
-use crate::running::{Finished, Running, eventually};
+use crate::running::{Finished, Running};
 
 /// Environment variable with a folder that holds other `namely` and `namelyd`.
 const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";

@@ -8,11 +8,11 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use common::world::{MODULE, World, load};
 use common::{Home, LIMIT, write_file};
 use namely_nnet::{Control, ControlError, module, proc};
+use namely_skip::found_within;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// A counter of the forwarder of a namespace.
@@ -316,13 +316,7 @@ fn the_commands_that_documents_show_for_the_kernel_run() {
         shell.process_group(0).stdout(printed.try_clone().unwrap()).stderr(printed);
         let mut shell = shell.spawn().unwrap();
         let group = Pid::from_raw(shell.id() as i32).unwrap();
-        let end = Instant::now() + 4 * LIMIT;
-        let status = loop {
-            match shell.try_wait().unwrap() {
-                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
-                status => break status,
-            }
-        };
+        let status = found_within(4 * LIMIT, || shell.try_wait().unwrap());
         let _ = kill_process_group(group, Signal::KILL);
         let _ = shell.wait();
         let printed = fs::read_to_string(folder.join("printed")).unwrap();

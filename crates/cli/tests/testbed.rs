@@ -7,11 +7,10 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
+use common::Home;
 use common::testbed::{can_build, own_options, run};
-use common::{Home, LIMIT};
-use namely_skip::{Need, skip};
+use namely_skip::{Need, skip, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -185,14 +184,7 @@ fn ends_by(signal: Signal) -> Option<Option<i32>> {
     let file = small(&home, "wait");
     let mut child = start(&home, &file);
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
-    let deadline = Instant::now() + LIMIT;
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None => assert!(Instant::now() < deadline, "the testbed does not end"),
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    };
+    let status = until("the testbed ends", || child.try_wait().unwrap());
     home.wait_for("that nothing is left", || left(&home).is_empty());
     if signal != Signal::KILL {
         // In order: captures are whole, and the summary is written.

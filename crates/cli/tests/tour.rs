@@ -12,12 +12,15 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use namely_skip::{Need, skip};
+use namely_skip::{Need, found_within, skip};
 
 /// Longest run of one document's commands.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long its background commands may take to end.
+const GRACE: Duration = Duration::from_secs(2);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -111,17 +114,14 @@ fn run(document: &Path) -> Result<usize, String> {
         .spawn()
         .unwrap();
     shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    let end = Instant::now() + LIMIT;
-    let status = loop {
-        match shell.try_wait().unwrap() {
-            Some(status) => break Some(status),
-            None if Instant::now() > end => break None,
-            None => std::thread::sleep(Duration::from_millis(50)),
-        }
-    };
+    let status = found_within(LIMIT, || shell.try_wait().unwrap());
     let group = rustix::process::Pid::from_raw(shell.id() as i32).unwrap();
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
-    std::thread::sleep(Duration::from_millis(300));
+    // Those that end by SIGTERM do it in order.
+    found_within(GRACE, || {
+        shell.try_wait().unwrap()?;
+        rustix::process::test_kill_process_group(group).err()
+    });
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let _ = shell.wait();
     let printed = fs::read_to_string(home.path().join("log")).unwrap_or_default();

@@ -440,10 +440,9 @@ fn cannot_listen(why: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use namely_skip::{Need, skip};
+    use namely_skip::{Need, eventually, skip};
     use namely_wire::Name;
     use std::os::unix::fs::PermissionsExt;
-    use std::time::Instant;
 
     use super::*;
 
@@ -508,16 +507,9 @@ mod tests {
         let text = format!("[faces]\nlisten = [\"unix://{}\"]\n", socket.display());
         let router = Router::start(Config::parse(&text, Path::new("namely.toml")).unwrap()).unwrap();
         let core = &router.core;
-        let patience = Instant::now() + Duration::from_secs(60);
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            while !is_so() {
-                assert!(Instant::now() < patience, "{what}");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
         let faces = core.faces_snapshot().len();
         let [mut consumer, _silent] = [(); 2].map(|()| UnixStream::connect(&socket).unwrap());
-        until("two faces", &|| core.faces_snapshot().len() == faces + 2);
+        eventually("two faces", || core.faces_snapshot().len() == faces + 2);
         let silent = core.faces_snapshot().iter().map(|face| face.id).max().unwrap();
         core.fib_add_nexthop(Name::new().as_name(), silent, 0).unwrap();
         for step in 1..=24usize {
@@ -526,8 +518,8 @@ mod tests {
                 let interest = namely_wire::InterestBuilder::new(name).nonce([1; 4]).lifetime_ms(60_000);
                 consumer.write_all(&interest.build()).unwrap();
             }
-            until("all are pending", &|| core.table_sizes().pit == step * 128);
-            until("the next chunk is made", &|| !core.is_growth_due());
+            eventually("all are pending", || core.table_sizes().pit == step * 128);
+            eventually("the next chunk is made", || !core.is_growth_due());
         }
         assert!(!core.grow().unwrap(), "nothing is left to be made");
     }

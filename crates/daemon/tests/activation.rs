@@ -128,7 +128,7 @@ fn systemd_starts_the_router_when_a_program_connects() {
         return;
     };
     // It becomes the router when this connects.
-    let _first = common::until("it listens", || std::os::unix::net::UnixStream::connect(&path).ok());
+    let _first = namely_skip::until("it listens", || std::os::unix::net::UnixStream::connect(&path).ok());
     let mut client = Client::unix(&path);
     let answer = client.express(&status().nonce([1, 2, 3, 4]).build(), PATIENCE);
     started.kill().unwrap();

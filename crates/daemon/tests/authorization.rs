@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use common::client::{name, named, unix_ms};
 use common::other_user::{as_nobody, connect_as_other_user, connect_as_other_user_by_tcp};
-use common::{Client, Daemon, PATIENCE, until, write};
+use common::{Client, Daemon, PATIENCE, write};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
 use namely_skip::{Need, skip};
+use namely_skip::{eventually, until};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
 use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
 
@@ -133,8 +134,9 @@ fn a_command_that_a_former_router_took_is_refused_by_its_successor() {
         client.command_interest(Command::RibRegister.name(Scope::Localhost, &named("/alice/x")), b"");
     assert_eq!(client.respond_to(&interest).code, 200);
     let (_, folder) = daemon.stop();
-    // As long as a service manager waits at least, and longer than the tolerance.
-    std::thread::sleep(Duration::from_millis(150));
+    // A service manager waits so long at least: for longer than the tolerance.
+    let signed_ms = unix_ms();
+    eventually("the tolerance is over", || unix_ms() > signed_ms + 150);
     let daemon = Daemon::start_in(folder, &config, &[]);
     let mut client = Client::tcp(daemon.tcp());
     let response = client.respond_to(&interest);

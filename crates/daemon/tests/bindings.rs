@@ -4,7 +4,8 @@
 use crate::common;
 
 use common::client::{name, named};
-use common::{Client, Daemon, PATIENCE, until};
+use common::{Client, Daemon, PATIENCE};
+use namely_skip::until;
 use namely_wire::mgmt::{
     Binding, Command, ControlParameters, Dataset, FacePersistency, FibEntry, bind_flags, blocks,
 };

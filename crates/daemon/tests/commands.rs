@@ -5,8 +5,9 @@ use crate::common;
 use std::time::Duration;
 
 use common::client::{name, named};
-use common::{Client, Daemon, PATIENCE, until};
+use common::{Client, Daemon, PATIENCE};
 use namely_security::{Signer, sign_data};
+use namely_skip::until;
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, CsInfo, Dataset, FacePersistency, FibEntry,
     RouteOrigin, Scope, StrategyChoice, blocks, cs_flags, face_flags, route_flags,

@@ -9,6 +9,7 @@ use namely_daemon::dataplane::{CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, 
 use namely_forwarder::FaceId;
 use namely_io::FaceState;
 use namely_mgmt::{CreateFaceError, FaceSettings, Faces, UpdateFaceError};
+use namely_skip::eventually;
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
 use namely_wire::{LpHeaders, NackReason, PitToken};
 use support::{App, PATIENCE, Router, data, data_of, interest, name, spec, uri, with_token};
@@ -156,7 +157,7 @@ fn faces_are_listed_with_what_they_carried() {
     consumer.receive();
     // What was written is counted when the writer comes back from its system call.
     let is_counted = |face| router.status(face).out_octets > 0;
-    support::eventually(|| is_counted(consumer_face) && is_counted(producer_face));
+    eventually("both are counted", || is_counted(consumer_face) && is_counted(producer_face));
     let faces = router.plane.faces();
     let numbers: Vec<FaceId> = faces.iter().map(|face| FaceId(face.face_id)).collect();
     assert_eq!(numbers, [FaceId::LOCAL, router.plane.internal_face(), consumer_face, producer_face]);
@@ -303,7 +304,7 @@ fn pending_interests_expire_without_traffic() {
     consumer.send(&short);
     producer.receive();
     assert_eq!(router.core.table_sizes().pit, 1);
-    support::eventually(|| router.core.table_sizes().pit == 0);
+    eventually("nothing is pending", || router.core.table_sizes().pit == 0);
 }
 
 #[test]

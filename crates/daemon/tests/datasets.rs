@@ -3,7 +3,8 @@
 use crate::common;
 
 use common::client::{name, named, read_event};
-use common::{Client, Daemon, PATIENCE, until};
+use common::{Client, Daemon, PATIENCE};
+use namely_skip::until;
 use namely_wire::mgmt::{
     ChannelStatus, Command, ControlParameters, Counter, Dataset, EventRequest, FaceEventKind,
     FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, RibEntry, Scope,

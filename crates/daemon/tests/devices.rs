@@ -11,10 +11,11 @@ use namely_daemon::dataplane::{DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
 use namely_io::FaceState;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
+use namely_skip::eventually;
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::FacePersistency;
 use namespace::Namespace;
-use support::{App, Load, PATIENCE, Router, data, eventually, name, produce, uri};
+use support::{App, Load, PATIENCE, Router, data, name, produce, uri};
 
 const NEAR: &str = "02:00:00:00:00:0a";
 const FAR: &str = "02:00:00:00:00:0b";
@@ -34,16 +35,16 @@ fn removals(namespace: &Namespace, router: &Router, face: FaceId) -> Vec<Duratio
     let is_up = || router.plane.port_status(face).is_some_and(|status| status.state == FaceState::Up);
     let mut took: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
-            eventually(is_up);
+            eventually("the face is up", is_up);
             let start = Instant::now();
             assert!(namespace.ip("link del va"));
             let took = start.elapsed();
-            eventually(|| !is_up());
+            eventually("the face is down", || !is_up());
             assert!(add_pair(namespace));
             took
         })
         .collect();
-    eventually(is_up);
+    eventually("the face is up", is_up);
     took.sort();
     took
 }
@@ -90,7 +91,7 @@ fn a_device_is_removed_under_load_as_from_an_idle_router_and_forwarding_goes_on(
         let idle = removals(&namespace, &near, face);
         let load = Load::start(&near);
         let sent = near.status(face).out_interests;
-        eventually(|| near.status(face).out_interests > sent + 1000);
+        eventually("it sends", || near.status(face).out_interests > sent + 1000);
         let loaded = removals(&namespace, &near, face);
         drop(load);
         println!("median {:?}, longest {:?}; idle {:?} and {:?}", loaded[7], loaded[14], idle[7], idle[14]);

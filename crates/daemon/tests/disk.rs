@@ -11,8 +11,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use common::client::{name, named};
-use common::{Client, Daemon, PATIENCE, namelyd, run, until};
+use common::{Client, Daemon, PATIENCE, namelyd, run};
 use namely_security::{Signer, sign_data};
+use namely_skip::until;
 use namely_wire::mgmt::{Command, ControlParameters, CsDiskStatus, CsInfo, Dataset, blocks};
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, encode_lp_packet};
 
@@ -441,10 +442,10 @@ fn a_slow_disk_holds_up_neither_misses_nor_memory() {
         assert!(is_kept(&mut client, "/y", i), "a miss is forwarded");
         assert!(is_kept(&mut client, "/y", i), "a hit in memory");
     }
-    // Whatever the load of this machine: with the disk in the way it were minutes.
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    // At any load of this machine: 400 exchanges that wait for the disk take 400 s.
+    assert!(begin.elapsed() < Duration::from_secs(200), "{:?}", begin.elapsed());
     let status = lab.status();
-    assert!(status.count("bypassed_reads") > 0 && status.pending >= 8, "{status:?}");
+    assert!(status.count("bypassed_reads") > 0, "{status:?}");
     drop(producers);
     let (status, _) = lab.daemon.stop();
     assert_eq!(status.code(), Some(0), "in time, whatever the disk does");
@@ -629,12 +630,18 @@ fn a_folder_on_a_read_only_mount_is_refused_with_the_cure() {
 
 /// Asks a slow disk for much, with nobody else to ask.
 fn asks_for_much(lab: &Lab) -> Client {
-    let mut peer = Client::udp(lab.daemon.udp());
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(lab.daemon.udp()).unwrap();
+    let uri = format!("udp4://{}", socket.local_addr().unwrap());
+    let (mut peer, mut watching) = (Client::udp_from(socket), lab.daemon.connect());
     (0..400).for_each(|i| {
         peer.ask(&format!("/x/{i}"));
         // A socket takes so many datagrams at once.
         if i % 50 == 49 {
-            thread::sleep(Duration::from_millis(20));
+            until("the router has read them", || {
+                let face = watching.faces().into_iter().find(|face| face.uri == uri)?;
+                (face.in_interests > i).then_some(())
+            });
         }
     });
     until("the peer's reads wait", || (lab.status().pending > 250).then_some(()));

@@ -11,9 +11,10 @@ use namely_daemon::dataplane::{
     DataPlaneOptions, DispatchBy, DispatchedLinks, DispatcherOptions, ListenSpec,
 };
 use namely_forwarder::Config;
+use namely_skip::eventually;
 use namely_wire::mgmt::FaceEventKind;
 use namely_wire::{FaceUri, InterestBuilder, InterestView, LpView};
-use support::{App, Router, data, eventually, name};
+use support::{App, Router, data, name};
 
 /// Three workers, and a dispatcher for the router's socket.
 fn start(by: DispatchBy, own_worker: bool, queue_packets: usize) -> Router {
@@ -108,7 +109,7 @@ fn what_finds_no_room_at_another_worker_is_counted_and_nothing_else_is_lost() {
     consumer.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut refused = 0;
     // Whatever was forwarded is answered: there is no route.
-    eventually(|| counters().in_interests + dropped() == u64::from(COUNT));
+    eventually("each was taken or dropped", || counters().in_interests + dropped() == u64::from(COUNT));
     writer.join().unwrap();
     while refused < counters().out_nacks {
         consumer.receive();

@@ -7,8 +7,9 @@ use std::fs;
 
 use namely_daemon::dataplane::{DataPlaneOptions, buffers_made};
 use namely_forwarder::Config;
+use namely_skip::eventually;
 use namely_wire::InterestBuilder;
-use support::{Router, data, eventually, name};
+use support::{Router, data, name};
 
 const CONSUMERS: usize = 40;
 const NAMES: usize = 100;
@@ -35,11 +36,15 @@ fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
     }
     names.iter().for_each(|_| drop(producer.receive()));
     let counters = |face| router.status(face);
-    eventually(|| consumers.iter().all(|(_, face)| counters(*face).in_interests == NAMES as u64));
+    eventually("all have asked", || {
+        consumers.iter().all(|(_, face)| counters(*face).in_interests == NAMES as u64)
+    });
 
     let (buffers, octets) = (buffers_made(), resident());
     names.iter().for_each(|name| producer.send(&data(name, 8000)));
-    eventually(|| consumers.iter().all(|(_, face)| counters(*face).out_data == NAMES as u64));
+    eventually("all are answered", || {
+        consumers.iter().all(|(_, face)| counters(*face).out_data == NAMES as u64)
+    });
     let (buffers, octets) = (buffers_made() - buffers, resident().saturating_sub(octets));
     // A socket takes some 25 packets that nobody reads; the rest waits in the router: 3000 packets,
     // 24 MB, if they were copied.

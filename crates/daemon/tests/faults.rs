@@ -165,7 +165,7 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
     let quiet = p99(&ping(&mut pinger, "/ping", 300));
     let rest = resident(&daemon);
     let sent = running.flood(&daemon, "/hole");
-    common::until("the flood runs", || (sent.load(Ordering::Relaxed) > 1000).then_some(()));
+    namely_skip::until("the flood runs", || (sent.load(Ordering::Relaxed) > 1000).then_some(()));
     let (start, before) = (Instant::now(), sent.load(Ordering::Relaxed));
     let mut trips = Vec::new();
     while start.elapsed() < Duration::from_secs(3) {
@@ -205,7 +205,7 @@ fn a_producer_that_answers_with_wrong_names_satisfies_nothing_and_is_counted() {
         consumer.send(&InterestBuilder::new(name).nonce(nonce).lifetime_ms(60_000).build());
     }
     let mut watcher = daemon.connect();
-    common::until("the wrong answers are counted", || {
+    namely_skip::until("the wrong answers are counted", || {
         (counter(&mut watcher, "forwarder.unsolicited") >= 2000).then_some(())
     });
     assert!(consumer.receive(Duration::from_millis(100)).is_none(), "nothing answers");
@@ -247,7 +247,9 @@ fn a_thousand_idle_faces_cost_no_wake_ups_and_no_time() {
     let idle: Vec<UnixStream> = (0..1000)
         .map(|_| UnixStream::connect(daemon.socket()).expect("a socket; `ulimit -n` above 1100"))
         .collect();
-    common::until("every connection has its face", || (client.faces().len() >= idle.len()).then_some(()));
+    namely_skip::until("every connection has its face", || {
+        (client.faces().len() >= idle.len()).then_some(())
+    });
     // What was asked for last is forgotten when its time is over. That nothing happens is seen by
     // waiting only.
     thread::sleep(Duration::from_secs(1));

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use common::client::named;
 use common::other_user::{connect_as_other_user, start_as_nobody};
-use common::{Client, Daemon, until};
+use common::{Client, Daemon};
+use namely_skip::until;
 use namely_skip::{Need, skip};
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::{Command, Counter, Dataset, GeneralStatus, Scope, blocks};

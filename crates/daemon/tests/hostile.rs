@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use namely_daemon::dataplane::DataPlaneOptions;
 use namely_forwarder::FaceId;
 use namely_io::IoOptions;
+use namely_skip::eventually;
 use namely_wire::mgmt::FaceEventKind;
 use namely_wire::tlv::Writer;
 use namely_wire::{LpFraming, LpHeaders, LpView, NackReason, encode_lp_header};
@@ -250,9 +251,9 @@ fn a_consumer_that_never_reads_is_bounded_and_harms_no_other() {
         producer.receive();
         producer.send(&data(&format!("/a/{n}"), 8000));
     }
-    support::eventually(|| router.dropped(lazy_face, "queue_full") > 100);
+    eventually("its queue is full", || router.dropped(lazy_face, "queue_full") > 100);
     assert!(router.plane.port_status(lazy_face).unwrap().queue_octets <= (1 << 20) + 8800);
-    support::eventually(|| router.core.table_sizes().pit == 0);
+    eventually("nothing is pending", || router.core.table_sizes().pit == 0);
     let (mut other, _) = router.connect();
     let start = Instant::now();
     other.send(&interest("/a/399"));

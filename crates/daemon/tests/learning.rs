@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::client::{name, named};
-use common::{Client, PATIENCE, until};
+use common::{Client, PATIENCE};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer};
+use namely_skip::until;
 use namely_wire::mgmt::{Command, ControlParameters, FacePersistency, RouteOrigin, Scope, face_flags};
 use namely_wire::{Announcement, FaceUri, ValidityPeriod};
 

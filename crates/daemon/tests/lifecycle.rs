@@ -7,7 +7,8 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use common::client::{name, named};
-use common::{Client, Daemon, PATIENCE, namelyd, run, until};
+use common::{Client, Daemon, PATIENCE, namelyd, run};
+use namely_skip::until;
 use namely_wire::Name;
 use namely_wire::mgmt::{Command, CsInfo, Dataset, RouteOrigin, StrategyChoice, blocks};
 

@@ -1,6 +1,8 @@
-//! Many routers on one bridge.
+//! How much many routers on one bridge say, and how soon one is missed.
 
 use std::time::{Duration, Instant};
+
+use namely_skip::eventually;
 
 use crate::segment::{Net, counter};
 
@@ -25,4 +27,17 @@ fn thirty_routers_on_a_bridge_find_one_another_and_say_little() {
         assert_eq!(counter(router, "neighbours_expired"), 0);
         assert_eq!(counter(router, "rate_limited") + counter(router, "strangers_limited"), 0);
     }
+}
+
+#[test]
+fn a_router_that_dies_is_withdrawn_within_three_heartbeats() {
+    let Some(net) = Net::new(&[1500, 1500]) else { return };
+    let mut a = net.router(0, "open = true", &[]);
+    let dying = net.router(1, "prefixes = [\"/dying\"]", &[]);
+    eventually("the route", || a.client.routes("/dying").len() == 1);
+    let dead = Instant::now();
+    dying.daemon.kill();
+    eventually("no route", || a.client.routes("/dying").is_empty());
+    // Heartbeats of a second, and time for a machine that has other things to do.
+    assert!(dead.elapsed() < Duration::from_millis(5000), "{:?}", dead.elapsed());
 }

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::client::name;
-use common::{Daemon, PATIENCE, namelyd, run, until};
+use common::{Daemon, PATIENCE, namelyd, run};
+use namely_skip::until;
 use namely_skip::{Need, skip};
 use namely_wire::InterestBuilder;
 

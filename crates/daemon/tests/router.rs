@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use common::client::{name, named};
-use common::{Client, PATIENCE, until};
+use common::{Client, PATIENCE};
 use namely_daemon::config::{Config, StaticRoute};
 use namely_daemon::{Exit, Router};
+use namely_skip::until;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::Command;
 

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use namely_daemon::dataplane::DataPlaneOptions;
 use namely_forwarder::{Config, DropReason};
+use namely_skip::eventually;
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::FaceEventKind;
-use support::{App, Router, data, eventually, interest, name, produce};
+use support::{App, Router, data, interest, name, produce};
 
 /// Fewer Interests than the defaults have, so that one core fills the table at once.
 const PIT_ENTRIES: usize = 4000;
@@ -53,7 +54,7 @@ fn neighbours_who_fill_the_pit_and_go_stop_nobody() {
             assert_eq!(producer.receive(), asked);
         }
     }
-    eventually(|| router.core.table_sizes().pit == PIT_ENTRIES);
+    eventually("the PIT is full", || router.core.table_sizes().pit == PIT_ENTRIES);
     let (mut app, _) = router.connect();
     for i in 0..100 {
         let uri = format!("/a/honest/{i}");
@@ -65,7 +66,7 @@ fn neighbours_who_fill_the_pit_and_go_stop_nobody() {
     assert!(router.core.counters().dropped(DropReason::PitEvicted) >= 1);
     assert_eq!(router.core.counters().dropped(DropReason::PitFull), 0, "the honest one was never refused");
     drop(flooders);
-    eventually(|| router.core.table_sizes().pit == 0);
+    eventually("nothing is pending", || router.core.table_sizes().pit == 0);
 }
 
 /// A neighbour who was asked for nothing answers first: neither who waits nor the content store
@@ -84,7 +85,7 @@ fn a_third_neighbour_answers_for_nobody() {
         app.send(&interest(&uri));
         assert_eq!(producer.receive(), interest(&uri));
         poisoner.send(&data(&uri, 50));
-        eventually(|| unsolicited() == i + 1);
+        eventually("it is unsolicited", || unsolicited() == i + 1);
         assert_eq!(router.core.cs_status().packets as u64, i);
         producer.send(&data(&uri, 100));
         assert_eq!(app.receive(), data(&uri, 100));
@@ -149,7 +150,7 @@ fn hosts_who_ask_for_what_nobody_has_hold_up_no_host_no_application_and_no_root(
         let ends = ends.into_iter().chain([silent.stream.try_clone().unwrap()]);
         scope.spawn(move || while matches!(silent.stream.read(&mut read), Ok(octets) if octets > 0) {});
         (1..=6).for_each(|n| drop(scope.spawn(move || flood(n))));
-        eventually(|| router.core.table_sizes().pit >= 1000);
+        eventually("much is pending", || router.core.table_sizes().pit >= 1000);
         let took = [
             longest(&mut host, "/a/1", 100),
             longest(&mut user, "/a/2", 100),

@@ -9,7 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use common::client::{name, named};
-use common::{Client, Daemon, until};
+use common::{Client, Daemon};
+use namely_skip::until;
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, Scope};
 use namely_wire::{FaceUri, InterestBuilder};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use common::until;
+use namely_skip::until;
 use namely_wire::{DataBuilder, SignatureInfo};
 use plane::{Router, join};
 

@@ -5,7 +5,8 @@ use crate::plane;
 
 use std::path::Path;
 
-use common::{Client, until};
+use common::Client;
+use namely_skip::until;
 use namely_wire::mgmt::{CsDiskStatus, Dataset, blocks};
 use plane::{Router, content, join};
 

@@ -88,7 +88,7 @@ fn its_face_is_on_demand_not_local_and_listed_as_nfd_lists_it() {
     let page = Page::open(&daemon);
     let near = page.0.get_ref().local_addr().expect("connected");
     let mut client = daemon.connect();
-    let face = common::until("the face", || {
+    let face = namely_skip::until("the face", || {
         client.faces().into_iter().find(|face| face.uri == format!("wsclient://{near}"))
     });
     let local = daemon.listening().iter().find(|uri| uri.scheme() == "ws").expect("a listener");
@@ -98,7 +98,7 @@ fn its_face_is_on_demand_not_local_and_listed_as_nfd_lists_it() {
     let uris: Vec<String> = blocks::<ChannelStatus>(&channels).flatten().map(|c| c.local_uri).collect();
     assert!(uris.contains(&local.to_string()), "{uris:?}");
     drop(page);
-    common::until("the face's end", || {
+    namely_skip::until("the face's end", || {
         client.faces().iter().all(|f| f.face_id != face.face_id).then_some(())
     });
 }

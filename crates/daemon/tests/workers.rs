@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use namely_daemon::dataplane::{ControlEvent, DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces};
+use namely_skip::eventually;
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use support::{App, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
@@ -124,7 +125,7 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
     }
     assert!(answered.load(Ordering::Relaxed) > 100, "packets flowed");
     // The face `local`, the router's own and the producer's.
-    support::eventually(|| router.plane.faces().len() == 3);
+    eventually("only these are left", || router.plane.faces().len() == 3);
     drop(router);
     producing.join().unwrap();
 }
@@ -172,7 +173,7 @@ fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
             interest.name.to_string() == short
         });
         assert!(asked.is_some());
-        support::eventually(|| router.core.counters().packets.in_interests >= 4 * n + 2);
+        eventually("both have asked", || router.core.counters().packets.in_interests >= 4 * n + 2);
         producer.send(&data(&long, 100));
         for consumer in consumers.iter_mut().take(2) {
             assert_eq!(consumer.receive_parts().1, data(&long, 100));
@@ -205,7 +206,7 @@ fn a_peer_that_speaks_while_a_face_to_it_is_made_has_one_face() {
     }
     // A face to each of them, and none is left that has no worker yet.
     let of_peers = || router.plane.faces().into_iter().filter(|face| face.uri.starts_with("udp4://"));
-    support::eventually(|| of_peers().count() >= peers.len());
+    eventually("each has a face", || of_peers().count() >= peers.len());
     let mut remotes: Vec<String> = of_peers().map(|face| face.uri).collect();
     remotes.sort_unstable();
     let count = remotes.len();

@@ -17,7 +17,9 @@ use namely_socket::PublishOptions;
 use namely_wire::InterestBuilder;
 use serde_json::json;
 
-use self::common::{Events, World, answer, eventually};
+use namely_skip::eventually;
+
+use self::common::{Events, World, answer};
 
 #[test]
 fn every_answer_tells_browsers_to_take_nothing_from_elsewhere() {
@@ -156,7 +158,7 @@ fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_a
     let looks = || world.page.counters().looks.load(Ordering::Relaxed);
     let after_looks = |n: u64| {
         let from = looks();
-        assert!(eventually(|| looks() >= from + n));
+        eventually("it looks again", || looks() >= from + n);
     };
     let _page = world.watch();
     after_looks(3);
@@ -186,7 +188,7 @@ fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_a
         after_looks(2);
         commands() == before
     };
-    assert!(eventually(is_over));
+    eventually("it is over", is_over);
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn so_many_connections_are_served_and_one_more_hears_503() {
     assert_eq!(answer(world.connect()).status, 503);
     assert_eq!(world.page.counters().refused_full.load(Ordering::Relaxed), 1);
     drop(all);
-    assert!(eventually(|| world.get("/").status == 200), "places are free again");
+    eventually("places are free again", || world.get("/").status == 200);
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn so_many_pages_watch_and_one_more_hears_503() {
     assert!(all.iter().all(|events| events.status == 200));
     assert_eq!(world.watch().status, 503);
     drop(all);
-    assert!(eventually(|| world.watch().status == 200));
+    eventually("it is watched again", || world.watch().status == 200);
 }
 
 #[test]

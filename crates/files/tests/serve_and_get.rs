@@ -11,6 +11,7 @@ use common::{believing, connect, content, key_of, name, names_in, resuming, unwa
 use namely_files::get::{PART_SUFFIX, TreeEvent, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
 use namely_security::{ManifestHash, Signer, Verified};
+use namely_skip::until;
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink};
 use namely_transport::object::{ObjectError, Part, Progress};
 use namely_transport::publish::Signing;
@@ -70,14 +71,7 @@ impl Site {
         options: GetOptions,
         is_new: impl Fn(&namely_files::get::TreeGot) -> bool,
     ) -> namely_files::get::TreeGot {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        loop {
-            let got = self.tree(uri, options).unwrap();
-            if is_new(&got) {
-                return got;
-            }
-            assert!(std::time::Instant::now() < end, "no new index");
-        }
+        until("a new index", || Some(self.tree(uri, options).unwrap()).filter(&is_new))
     }
 }
 

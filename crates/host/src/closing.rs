@@ -149,7 +149,9 @@ impl Drop for Entrusted {
 mod tests {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use namely_skip::eventually;
 
     use super::*;
 
@@ -163,14 +165,6 @@ mod tests {
         (stream.into(), listener.accept().unwrap().0)
     }
 
-    fn eventually(condition: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !condition() {
-            assert!(start.elapsed() < Duration::from_secs(20), "it never came to hold");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
     #[test]
     fn a_close_that_takes_long_holds_up_neither_the_caller_nor_other_holders() {
         let closer = Closer::default();
@@ -181,11 +175,11 @@ mod tests {
         (0..CLOSING_PER_HOLDER_MAX).for_each(|_| closer.close(slow_one, files()));
         assert!(closer.is_full(slow_one) && !closer.is_full(other));
         (0..CLOSING_PER_HOLDER_MAX).for_each(|_| closer.close(other, files()));
-        eventually(|| closer.lock().waiting.keys().all(|holder| *holder == slow_one));
+        eventually("others are closed", || closer.lock().waiting.keys().all(|holder| *holder == slow_one));
         assert!(closer.is_full(slow_one), "the first is still being closed");
         // The peer reads, and the rest follows.
         std::thread::spawn(move || while peer.read(&mut [0; 65536]).is_ok_and(|octets| octets > 0) {});
-        eventually(|| closer.lock().count == 0);
-        eventually(|| closer.lock().served.is_empty());
+        eventually("all are closed", || closer.lock().count == 0);
+        eventually("nobody is served", || closer.lock().served.is_empty());
     }
 }

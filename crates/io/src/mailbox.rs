@@ -224,8 +224,7 @@ impl<M: From<PortRequest> + Send> ReadingWorker for WorkerMailbox<M> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use namely_skip::asleep;
     use rustix::event::epoll::{CreateFlags, create};
 
     use super::*;
@@ -250,13 +249,14 @@ mod tests {
         let (mailbox, message) = mailbox();
         assert!((0..COMMANDS_MAX).all(|_| mailbox.send(message.clone())));
         let (sender, one_more) = (mailbox.clone(), message.clone());
-        let waiting = std::thread::spawn(move || sender.send(one_more));
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(!waiting.is_finished());
-        // What is no command goes in all the same.
-        mailbox.post(message.clone(), Some(0));
-        assert_eq!(mailbox.take().len(), COMMANDS_MAX + 1);
-        assert!(waiting.join().unwrap());
+        std::thread::scope(|scope| {
+            let waiting = asleep(scope, move || sender.send(one_more));
+            assert!(!waiting.is_finished());
+            // What is no command goes in all the same.
+            mailbox.post(message.clone(), Some(0));
+            assert_eq!(mailbox.take().len(), COMMANDS_MAX + 1);
+            assert!(waiting.join().unwrap());
+        });
         assert_eq!(mailbox.take().len(), 1);
     }
 
@@ -277,11 +277,13 @@ mod tests {
         let (mailbox, message) = mailbox();
         assert!((0..COMMANDS_MAX).all(|_| mailbox.send(message.clone())));
         let (sender, one_more) = (mailbox.clone(), message.clone());
-        let waiting = std::thread::spawn(move || sender.send(one_more));
-        std::thread::sleep(Duration::from_millis(50));
-        // Messages for a worker that ended would hold their ports, and these the mailbox, for ever.
-        mailbox.retire();
-        assert!(!waiting.join().unwrap());
+        std::thread::scope(|scope| {
+            let waiting = asleep(scope, move || sender.send(one_more));
+            // Messages for a worker that ended would hold their ports, and these the mailbox, for
+            // ever.
+            mailbox.retire();
+            assert!(!waiting.join().unwrap());
+        });
         assert_eq!(Arc::strong_count(&message), 1, "what was left is gone");
         assert!(!mailbox.send(message.clone()));
         mailbox.post(message.clone(), Some(0));

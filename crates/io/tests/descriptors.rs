@@ -6,9 +6,10 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use namely_io::IoOptions;
+use namely_skip::eventually;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use support::{Loop, eventually, packet};
+use support::{Loop, packet};
 
 #[test]
 fn a_listener_without_descriptors_rests_and_then_takes_up_who_waited() {
@@ -25,7 +26,7 @@ fn a_listener_without_descriptors_rests_and_then_takes_up_who_waited() {
     let next = std::fs::File::open("/dev/null").unwrap().as_raw_fd() as u64;
     setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(next), ..limit }).unwrap();
     rustix::net::connect(&client, &SocketAddrUnix::new(&path).unwrap()).unwrap();
-    eventually(|| io.listener_drops("accept_failed") > 0);
+    eventually("it fails to accept", || io.listener_drops("accept_failed") > 0);
     std::thread::sleep(Duration::from_millis(500));
     let failures = io.listener_drops("accept_failed");
     setrlimit(Resource::Nofile, limit).unwrap();

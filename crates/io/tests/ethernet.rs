@@ -8,10 +8,11 @@ use std::time::Duration;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Xdp};
 use namely_link::{LinkConfig, LinkKind};
+use namely_skip::eventually;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use support::namespace::Namespace;
-use support::{Event, Loop, eventually, packet};
+use support::{Event, Loop, packet};
 
 const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
 const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
@@ -155,7 +156,7 @@ fn a_group_hears_its_members_and_tells_them_apart() {
         a.send(other, &packet(10, 1));
         let unicast = open(&a, "va", B).unwrap();
         a.send(unicast, &packet(10, 1));
-        eventually(|| b.listener_drops("ether_no_face") == 2);
+        eventually("two have no face", || b.listener_drops("ether_no_face") == 2);
         assert!(a.is_quiet_for(Duration::ZERO) && b.is_quiet_for(Duration::ZERO), "nobody hears itself");
         let on_demand = support::port(a_id).unwrap().set_persistency(FacePersistency::OnDemand);
         assert!(on_demand.is_err());
@@ -175,16 +176,16 @@ fn garbage_other_stations_frames_and_tagged_ones_are_counted() {
             [&[0xff; 700], truncated, &[6, 200], &[6, 255, 0, 0, 1, 0, 0, 0, 0, 0], &[0; 46]];
         for (n, garbage) in bad.into_iter().enumerate() {
             a.send(a_id, garbage);
-            eventually(|| b.listener_drops("not_a_packet") == n as u64 + 1);
+            eventually("it is no packet", || b.listener_drops("not_a_packet") == n as u64 + 1);
         }
         let stranger = open(&a, "va", MacAddress([2, 9, 9, 9, 9, 9])).unwrap();
         a.send(stranger, &packet(10, 1));
         // A program at the device leaves these to the kernel.
-        eventually(|| is_xdp || b.listener_drops("ether_other_station") == 1);
+        eventually("it is for another station", || is_xdp || b.listener_drops("ether_other_station") == 1);
         if has_vlan {
             let tagged = open(&a, "va.5", B).unwrap();
             a.send(tagged, &packet(10, 1));
-            eventually(|| b.listener_drops("ether_vlan") == 1);
+            eventually("it has the tag of a VLAN", || b.listener_drops("ether_vlan") == 1);
         }
         a.send(a_id, &packet(100, 2));
         assert_eq!(b.next_frame(), (b_id, packet(100, 2)));
@@ -220,7 +221,9 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
         let [(a, a_id), (b, b_id)] = known(options);
         let group = open(&a, "va", DEFAULT_GROUP).unwrap();
         assert!(namespace.ip("link del va"));
-        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == FaceState::Down));
+        eventually("both are down", || {
+            [a_id, group].iter().all(|id| a.status(*id).unwrap().state == FaceState::Down)
+        });
         let down_first = |event: Event| match event {
             Event::Down(..) => b.closed(b_id).0,
             Event::Closed { reason, .. } => reason,
@@ -228,8 +231,10 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
         };
         assert_eq!(down_first(b.next_event()), CloseReason::DeviceGone, "whom a peer made goes");
         assert!(add_pair(namespace));
-        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == FaceState::Up));
-        eventually(|| {
+        eventually("both are up", || {
+            [a_id, group].iter().all(|id| a.status(*id).unwrap().state == FaceState::Up)
+        });
+        eventually("packets pass again", || {
             // Frames are lost while the listener of the new device is not ready.
             a.send(a_id, &packet(100, 2));
             b.with(|io| io.listeners().count()) == 1 && !b.is_quiet_for(Duration::from_millis(50))
@@ -254,13 +259,13 @@ fn a_transport_that_could_not_send_goes_on_when_its_device_has_another_mtu() {
             }
         });
         let waits = |a: &Loop| a.status(a_id).unwrap().queue_octets;
-        eventually(|| a.is_quiet_for(Duration::from_millis(50)) && waits(&a) > 0);
+        eventually("some wait", || a.is_quiet_for(Duration::from_millis(50)) && waits(&a) > 0);
         assert!(namespace.ip("link set va mtu 1400"));
-        eventually(|| a.status(a_id).unwrap().mtu == Some(1400));
+        eventually("the MTU is known", || a.status(a_id).unwrap().mtu == Some(1400));
         assert!(namespace.tc("qdisc del dev va root"));
         a.send(a_id, &packet(1000, 99));
-        eventually(|| waits(&a) == 0);
-        eventually(|| b.frames_seen().contains(&packet(1000, 99)));
+        eventually("none waits", || waits(&a) == 0);
+        eventually("it has come", || b.frames_seen().contains(&packet(1000, 99)));
         // What waited has left, or counts as dropped.
         let counters = a.status(a_id).unwrap().counters;
         assert_eq!(counters.out_frames + counters.drops.total(), 52, "{counters:?}");
@@ -327,11 +332,11 @@ fn what_a_device_refuses_for_long_is_dropped_and_counted_until_it_takes_somethin
             a.send(a_id, &packet(1000, n));
         }
         assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 0, "at once");
-        eventually(|| a.status(a_id).unwrap().queue_octets == 0);
+        eventually("the queue is empty", || a.status(a_id).unwrap().queue_octets == 0);
         assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 50);
         assert!(namespace.tc("qdisc del dev va root"));
         a.send(a_id, &packet(1000, 99));
-        eventually(|| b.frames_seen().contains(&packet(1000, 99)));
+        eventually("it has come", || b.frames_seen().contains(&packet(1000, 99)));
         assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 50);
     });
 }
@@ -427,7 +432,7 @@ fn workers_share_a_devices_frames_by_sender_and_none_comes_twice() {
         listen(&workers[0], "vb");
         let group = open(&workers[0], "vb", DEFAULT_GROUP).unwrap();
         // The other worker listens as soon as it has read the note.
-        eventually(|| workers[1].with(|io| io.listeners().count()) == 1);
+        eventually("the other worker listens", || workers[1].with(|io| io.listeners().count()) == 1);
         assert_eq!(rings().len(), 2);
         for round in 0..3 {
             let a = Loop::start(IoOptions::default());
@@ -461,8 +466,12 @@ fn workers_share_a_devices_frames_by_sender_and_none_comes_twice() {
             } else {
                 assert!(namespace.ip("link del va") && add_pair(&namespace) && add_stations(&namespace));
             }
-            eventually(|| rings().iter().filter(|ring| !before.contains(ring)).count() == 2);
-            eventually(|| workers[0].status(group).is_some_and(|s| s.state == FaceState::Up));
+            eventually("each has a ring", || {
+                rings().iter().filter(|ring| !before.contains(ring)).count() == 2
+            });
+            eventually("the face is up", || {
+                workers[0].status(group).is_some_and(|s| s.state == FaceState::Up)
+            });
             // What a worker has begun, it has done before it answers.
             workers.iter().for_each(|worker| worker.with(|_| ()));
             workers.iter().for_each(|worker| drop(worker.frames_seen()));

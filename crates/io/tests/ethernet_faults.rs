@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{IoOptions, Xdp};
+use namely_skip::eventually;
 use namely_wire::MacAddress;
 use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
@@ -87,10 +88,6 @@ fn comes_back(namespace: &Namespace, options: IoOptions) {
         });
         while !b.is_quiet_for(Duration::from_millis(200)) {}
         passes(&a, &ids, &b);
-        let start = Instant::now();
-        while descriptors() > before {
-            assert!(start.elapsed() < PATIENCE, "{} descriptors instead of {before}", descriptors());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("no descriptor is left", || descriptors() <= before);
     });
 }

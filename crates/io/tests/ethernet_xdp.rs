@@ -4,14 +4,14 @@
 use crate::support;
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{FaceTag, IoOptions, Xdp};
+use namely_skip::eventually;
 use namely_wire::MacAddress;
 use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
-use support::{Loop, PATIENCE, eventually, has_xdp, packet, reading, until_xdp_has_gone};
+use support::{Loop, PATIENCE, has_xdp, packet, reading, until_xdp_has_gone};
 
 const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
 const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
@@ -89,9 +89,9 @@ fn frames_longer_than_a_page_pass_by_xdp() {
                 let drops =
                     || ["not_a_packet", "ether_cut"].map(|label| b.listener_drops(label)).iter().sum::<u64>();
                 if mtu == 9000 {
-                    eventually(|| b.drops(b_id, "message_too_large") == 1);
+                    eventually("it is too large", || b.drops(b_id, "message_too_large") == 1);
                 } else {
-                    eventually(|| drops() == 1);
+                    eventually("it is dropped", || drops() == 1);
                 }
                 a.send(id, &packet(10, 9));
                 assert_eq!(b.next_frame().1, packet(10, 9));
@@ -114,10 +114,10 @@ fn what_xdp_has_no_room_for_is_counted_or_waits_its_turn() {
             a.with(move |io| {
                 (0..300).for_each(|n| support::push(io, id, support::frame(&packet(100, n as u8))).unwrap());
             });
-            eventually(|| a.status(id).is_some_and(|status| status.queue_octets == 0));
+            eventually("the queue is empty", || a.status(id).is_some_and(|status| status.queue_octets == 0));
             drop(held);
             let mut arrived = 0;
-            eventually_with(|| {
+            eventually("all have come", || {
                 // Drops are looked for when something comes.
                 a.send(id, &packet(1, 0));
                 arrived += b.frames_seen().iter().filter(|octets| octets.len() > 10).count() as u64;
@@ -136,7 +136,7 @@ fn workers_read_the_queues_of_a_device() {
         let workers = Loop::workers(reading(Xdp::On), 2);
         workers[0].with(|io| io.listen_ethernet("vb")).unwrap();
         let group = open(&workers[0], "vb", DEFAULT_GROUP);
-        eventually(|| workers[1].with(|io| io.listeners().count()) == 1);
+        eventually("the other worker listens", || workers[1].with(|io| io.listeners().count()) == 1);
         let a = Loop::start(reading(Xdp::On));
         // The sums of these addresses are even and odd: they leave by the two queues.
         let ids = [DEFAULT_GROUP, B].map(|remote| open(&a, "va", remote));
@@ -144,7 +144,7 @@ fn workers_read_the_queues_of_a_device() {
             ids.iter().for_each(|id| a.send(*id, &packet(100, round)));
         }
         let mut seen = [Vec::new(), Vec::new()];
-        eventually_with(|| {
+        eventually("all have come", || {
             seen.iter_mut().zip(&workers).for_each(|(seen, worker)| seen.extend(worker.frames_seen()));
             seen.iter().map(Vec::len).sum::<usize>() == 40
         });
@@ -152,14 +152,6 @@ fn workers_read_the_queues_of_a_device() {
         assert!(seen.iter().all(|seen| *seen == expected), "each in order, at one worker");
         assert_eq!(workers[0].status(group).unwrap().counters.in_frames, 20);
     });
-}
-
-fn eventually_with(mut condition: impl FnMut() -> bool) {
-    let start = std::time::Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "it never came to hold");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

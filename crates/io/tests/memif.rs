@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use namely_io::{CloseReason, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions, OpenError};
 use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
+use namely_skip::eventually;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use support::{Event, Loop, as_user, eventually, has_users, packet};
+use support::{Event, Loop, as_user, has_users, packet};
 
 struct SocketPath {
     _directory: tempfile::TempDir,
@@ -144,7 +145,9 @@ fn an_application_that_goes_ends_its_face_and_leaves_nothing() {
         assert_eq!(reason, CloseReason::Memif(namely_memif::Fault::Closed));
     }
     // Other tests of this file open descriptors too; ten faces that leaked would be 50.
-    eventually(|| std::fs::read_dir("/proc/self/fd").unwrap().count() < before + 40);
+    eventually("descriptors are closed", || {
+        std::fs::read_dir("/proc/self/fd").unwrap().count() < before + 40
+    });
 }
 
 #[test]
@@ -193,14 +196,14 @@ fn whoever_speaks_no_memif_is_counted_and_closed() {
     for garbage in [&b"GET / HTTP/1.0\r\n"[..], &[0; 128], &[255; 128]] {
         let socket = place.socket();
         rustix::net::send(&socket, garbage, rustix::net::SendFlags::NOSIGNAL).unwrap();
-        eventually(|| {
+        eventually("it is closed", || {
             let flags = rustix::net::RecvFlags::DONTWAIT;
             matches!(rustix::net::recv(&socket, &mut [0u8; 256][..], flags), Ok((0, _)))
         });
     }
-    eventually(|| io.listener_drops("memif_protocol") == 3);
+    eventually("three are refused", || io.listener_drops("memif_protocol") == 3);
     drop(place.socket());
-    eventually(|| io.listener_drops("memif_gone") == 1);
+    eventually("one has gone", || io.listener_drops("memif_gone") == 1);
     assert!(UnixStream::connect(&place.path).is_err(), "a stream socket is another thing");
 }
 
@@ -229,7 +232,9 @@ fn a_handshake_that_was_begun_goes_on_however_many_another_user_begins() {
     let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| place.socket_of(4711)).collect();
     // Those that come while many of this user's wait to be closed are refused at once.
     let gone = || io.listener_drops("memif_handshakes_full") + io.listener_drops("memif_descriptors_full");
-    eventually(|| gone() == (2 * HANDSHAKES_MAX - HANDSHAKES_PER_HOLDER_MAX) as u64);
+    eventually("those without a place have gone", || {
+        gone() == (2 * HANDSHAKES_MAX - HANDSHAKES_PER_HOLDER_MAX) as u64
+    });
     let _kept = begun.map(|handshake| {
         let interface = finish(handshake).expect("it goes on");
         io.accepted();
@@ -242,11 +247,11 @@ fn a_handshake_that_was_begun_goes_on_however_many_another_user_begins() {
 fn a_handshake_that_takes_too_long_gives_back_its_place_and_its_memory() {
     let (place, io) = listening(IoOptions::default());
     let slow = place.socket();
-    eventually(|| io.listener_drops("memif_handshake_timeout") == 1);
+    eventually("its time is over", || io.listener_drops("memif_handshake_timeout") == 1);
     let mut hello = [0; 256];
     let flags = rustix::net::RecvFlags::DONTWAIT;
     assert!(rustix::net::recv(&slow, &mut hello[..], flags).is_ok());
-    eventually(|| matches!(rustix::net::recv(&slow, &mut [0u8; 256][..], flags), Ok((0, _))));
+    eventually("it is closed", || matches!(rustix::net::recv(&slow, &mut [0u8; 256][..], flags), Ok((0, _))));
 }
 
 #[test]
@@ -266,7 +271,7 @@ fn all_peers_together_have_no_more_mapped_than_the_limit() {
     io.accepted();
     // Nobody has more than one face may take, so that nobody pays.
     assert!(connect(4713).is_none());
-    eventually(|| io.listener_drops("memif_too_much") == 2);
+    eventually("two were too much", || io.listener_drops("memif_too_much") == 2);
     drop(first);
     io.closed(id);
     assert!(connect(4713).is_some(), "memory that was given back");

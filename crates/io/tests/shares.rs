@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use namely_datagrams::mmsg::{self, Outgoing};
 use namely_io::{FACES_ROOT_EXTRA, FaceShares, IoOptions};
-use namely_skip::{Need, skip};
-use support::{Event, Loop, PATIENCE, Seen, as_user, connect_from, eventually, has_users, packet};
+use namely_skip::{Need, eventually, skip};
+use support::{Event, Loop, PATIENCE, Seen, as_user, connect_from, has_users, packet};
 
 /// A loop that listens on a Unix socket, a UDP port and a TCP port, and sends packets back.
 struct Router {
@@ -91,7 +91,7 @@ fn thousands_of_senders_fill_the_table_and_everybody_else_gets_in_at_once() {
     // Each waits for its answer, so that none is lost on the way: these are the hardest, as they
     // look like peers.
     flood(router.udp, 5000, |socket| assert!(socket.recv(&mut [0; 100]).is_ok()));
-    eventually(|| router.udp_faces() <= faces_max / 4 * 3);
+    eventually("faces go", || router.udp_faces() <= faces_max / 4 * 3);
     assert!(router.udp_faces() >= faces_max / 4 * 3 - 1, "{} faces", router.udp_faces());
     assert!(router.io.listener_drops("transport_evicted") >= 1900);
     let mut root = UnixStream::connect(&router.path).unwrap();

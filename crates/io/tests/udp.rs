@@ -6,11 +6,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use namely_io::{CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions};
-use namely_skip::{Need, skip};
+use namely_skip::{Need, eventually, skip};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
-use support::{Event, Loop, PATIENCE, Seen, eventually, packet, push};
+use support::{Event, Loop, PATIENCE, Seen, packet, push};
 
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
@@ -74,7 +74,7 @@ fn any_octets_in_a_datagram_are_that_datagrams_own_trouble() {
         [&[], &[6], &[0xff; 700], truncated, &[6, 255, 0, 0, 1, 0, 0, 0, 0, 0], &[7; 20000]];
     for (n, garbage) in bad.into_iter().enumerate() {
         socket.send(garbage).unwrap();
-        eventually(|| io.status(id).unwrap().counters.drops.total() == n as u64 + 1);
+        eventually("it is dropped", || io.status(id).unwrap().counters.drops.total() == n as u64 + 1);
         socket.send(&packet(100, 2)).unwrap();
         assert_eq!(io.next_frame(), (id, packet(100, 2)));
     }
@@ -87,7 +87,7 @@ fn noise_makes_no_transport() {
     for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &packet(500, 1)[..100], &[0; 40], &[0xff; 40]] {
         socket.send(noise).unwrap();
     }
-    eventually(|| io.listener_drops("not_a_packet") == 4);
+    eventually("four are dropped", || io.listener_drops("not_a_packet") == 4);
     socket.send(&packet(10, 1)).unwrap();
     assert_eq!(io.next_frame_after_accept(), packet(10, 1));
 }
@@ -141,7 +141,7 @@ fn a_peer_that_is_gone_ends_an_on_demand_transport_and_no_other() {
     for _ in 0..3 {
         io.send(permanent, &packet(10, 1));
     }
-    eventually(|| io.drops(permanent, "refused") > 0);
+    eventually("it is refused", || io.drops(permanent, "refused") > 0);
     let back = UdpSocket::bind(gone).unwrap();
     back.set_read_timeout(Some(PATIENCE)).unwrap();
     io.send(permanent, &packet(10, 2));
@@ -357,7 +357,7 @@ fn a_packet_whose_fragments_stop_is_dropped_in_time_and_counted() {
     let (io, router) = listening(IoOptions::default());
     let (socket, id) = known(&io, router);
     socket.send(&support::fragment(1, 0, 2, &packet(600, 1)[..300])).unwrap();
-    eventually(|| io.drops(id, "reassembly_timeout") == 1);
+    eventually("a fragment is given up", || io.drops(id, "reassembly_timeout") == 1);
     socket.send(&packet(10, 2)).unwrap();
     assert_eq!(io.next_frame(), (id, packet(10, 2)));
 }

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use namely_io::{CloseReason, DispatchedLinks, FaceShares, FaceTag, IoOptions, OpenError, SendError};
+use namely_skip::eventually;
 use namely_wire::{DecodeError, FaceUri};
-use support::{Loop, as_user, eventually, packet, push};
+use support::{Loop, as_user, packet, push};
 
 struct SocketPath {
     _directory: tempfile::TempDir,
@@ -74,7 +75,8 @@ fn packets_arrive_whole_however_the_stream_is_cut() {
     for (n, piece) in octets.chunks(777).enumerate() {
         stream.write_all(piece).unwrap();
         if n % 8 == 0 {
-            std::thread::sleep(Duration::from_millis(1));
+            // The loop has a turn, in which it reads what is there.
+            io.with(|_| ());
         }
     }
     for expected in &sent {
@@ -249,7 +251,7 @@ fn one_connection_more_than_allowed_is_closed_and_counted() {
     io.accepted();
     let mut third = as_user(4713, || place.connect());
     assert_eq!(third.read(&mut [0; 1]).unwrap_or(0), 0);
-    eventually(|| io.listener_drops("too_many_transports") == 1);
+    eventually("it is refused", || io.listener_drops("too_many_transports") == 1);
     drop(first);
     io.closed(first_id);
     let _fourth = connect();

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, MESSAGE_OCTETS_MAX};
 use namely_io::{CloseReason, FaceTag, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions};
-use support::{Loop, PATIENCE, eventually, packet};
+use namely_skip::eventually;
+use support::{Loop, PATIENCE, packet};
 use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::{Error, Message, WebSocket};
@@ -94,7 +95,7 @@ fn a_message_at_the_limit_passes_and_one_octet_more_ends_the_connection() {
     let (mut client, id) = connect(&io, address);
     client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX])).unwrap();
     // The link service judges it.
-    support::eventually(|| io.status(id).unwrap().counters.in_octets == MESSAGE_OCTETS_MAX as u64);
+    eventually("all has come", || io.status(id).unwrap().counters.in_octets == MESSAGE_OCTETS_MAX as u64);
     client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX + 1])).unwrap();
     let label = "websocket_too_large";
     assert_eq!(ended(&io, id, label), (CloseReason::BadWebSocket(label), 1));
@@ -257,7 +258,7 @@ fn a_bad_handshake_is_refused_and_makes_no_transport() {
     let mut gone = raw(address);
     gone.write_all(b"GET / HT").unwrap();
     drop(gone);
-    support::eventually(|| io.listener_drops("websocket_handshake_failed") == bad.len() as u64 + 1);
+    eventually("each has failed", || io.listener_drops("websocket_handshake_failed") == bad.len() as u64 + 1);
     // No event but that of the one that keeps to the protocol.
     connect(&io, address);
 }
@@ -304,7 +305,7 @@ fn a_handshake_that_was_begun_goes_on_however_many_another_host_begins() {
         })
         .collect();
     let evicted = (begun.len() - HANDSHAKES_PER_HOLDER_MAX) as u64;
-    eventually(|| io.listener_drops("websocket_handshakes_full") >= evicted);
+    eventually("the oldest make room", || io.listener_drops("websocket_handshakes_full") >= evicted);
     slow.write_all(b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n").unwrap();
     slow.write_all(b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
     let mut answer = [0; 12];

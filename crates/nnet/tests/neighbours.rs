@@ -15,7 +15,7 @@ use namely_discovery::{
 };
 use namely_nnet::uapi::NNET_FACE_LOCAL;
 use namely_nnet::{Control, ControlError, Face, FaceKind, Socket, device, module};
-use namely_skip::{Need, skip};
+use namely_skip::{Need, eventually, skip};
 use namely_testbed::Net;
 use namely_wire::{
     DataBuilder, DataView, InterestBuilder, InterestView, MacAddress, Name, SignatureInfo, SignatureType,
@@ -185,8 +185,7 @@ impl Node {
 /// Lets time pass, and carries what two nodes send, until `is_done`; one that is silent sends
 /// nothing.
 fn run(started: Instant, nodes: &mut [&mut Node], is_done: &mut dyn FnMut(&mut [&mut Node], u64) -> bool) {
-    let end = Instant::now() + LIMIT;
-    loop {
+    eventually("the nodes come so far", || {
         let now_ns = started.elapsed().as_nanos() as u64;
         nodes.iter_mut().for_each(|node| node.tick(now_ns));
         for from in 0..nodes.len() {
@@ -197,12 +196,8 @@ fn run(started: Instant, nodes: &mut [&mut Node], is_done: &mut dyn FnMut(&mut [
                 }
             }
         }
-        if is_done(nodes, now_ns) {
-            return;
-        }
-        assert!(Instant::now() < end, "it takes too long");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        is_done(nodes, now_ns)
+    });
 }
 
 fn receive(socket: &Socket) -> Vec<u8> {
@@ -292,9 +287,5 @@ fn neighbours_that_find_one_another_make_lower_faces_by_netlink_and_take_them_aw
     assert!(silent.elapsed() > Duration::from_nanos(HEARTBEAT_NS), "not before it is late");
     assert!(desk.control.routes().unwrap().is_empty());
     drop(net);
-    let end = Instant::now() + LIMIT;
-    while module::unload().is_err() {
-        assert!(Instant::now() < end, "it stays in use");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("nobody uses it", || module::unload().is_ok());
 }

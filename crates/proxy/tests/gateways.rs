@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use namely_proxy::egress::EgressOptions;
 
-use self::common::{Origin, World, eventually};
+use namely_skip::eventually;
+
+use self::common::{Origin, World};
 
 fn movie() -> Vec<u8> {
     (0..300_000_usize).map(|i| (i * 7 + i / 251) as u8).collect()
@@ -106,7 +108,7 @@ fn what_is_not_fresh_is_asked_for_again_and_changes() {
     assert_eq!(world.get("/live").2, b"0");
     world.origin.next();
     // Routers on the way may take the answer for fresh for a moment.
-    assert!(eventually(|| world.get("/live").2 == b"1"), "the gateway goes on answering with what was");
+    eventually("the gateway answers with what is", || world.get("/live").2 == b"1");
 }
 
 #[test]

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use namely_proxy::egress::{EgressOptions, REQUESTS_MAX};
 use namely_proxy::ingress::{CLIENTS_MAX, NEWCOMERS_MAX};
+use namely_skip::{comes_to_hold, eventually};
 use namely_socket::{Consumer, FETCHES_MAX};
 
-use self::common::{Origin, World, eventually, name};
+use self::common::{Origin, World, name};
 
 const LARGE_OCTETS: usize = 4 << 20;
 
@@ -84,9 +85,7 @@ fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same(
     let origin = Origin::start(move |path, _| {
         if path.starts_with("/slow") {
             counted.fetch_add(1, Ordering::SeqCst);
-            while !opened.load(Ordering::SeqCst) {
-                thread::sleep(Duration::from_millis(5));
-            }
+            while !comes_to_hold(|| opened.load(Ordering::SeqCst)) {}
         }
         ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
     });
@@ -100,10 +99,10 @@ fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same(
     };
     // First one for each place at the origin; the others wait for a stream.
     let mut clients: Vec<_> = (0..REQUESTS_MAX).map(ask).collect();
-    let full = eventually(|| asked.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
+    let full = comes_to_hold(|| asked.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
     clients.extend((REQUESTS_MAX..CLIENTS_MAX).map(ask));
     let all = format!("clients {}\n", CLIENTS_MAX + 1);
-    let full = full && eventually(|| String::from_utf8_lossy(&world.ask(HEALTH).2).contains(&all));
+    let full = full && comes_to_hold(|| String::from_utf8_lossy(&world.ask(HEALTH).2).contains(&all));
     let said = world.ask(HEALTH);
     let refused = || world.egress.counters().refused.load(Ordering::Relaxed);
     let before = refused();
@@ -111,7 +110,7 @@ fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same(
     // streams, so another socket asks.
     let consumer = Consumer::bind(name("/http"), world.sockets.clone()).unwrap();
     let more = thread::spawn(move || drop(consumer.fetch(&name("/http/video/one/more"))));
-    let counted = eventually(|| refused() > before);
+    let counted = comes_to_hold(|| refused() > before);
     gate.store(true, Ordering::SeqCst);
     assert!(full, "{} requests reached the origin", asked.load(Ordering::SeqCst));
     assert!(counted, "a request beyond the limit was not refused");
@@ -136,9 +135,7 @@ fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
             Some(_) => counted.fetch_add(1, Ordering::SeqCst),
             None => ROUNDS,
         };
-        while allowed.load(Ordering::SeqCst) <= round {
-            thread::sleep(Duration::from_millis(1));
-        }
+        while !comes_to_hold(|| allowed.load(Ordering::SeqCst) > round) {}
         ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
     });
     let world = Arc::new(World::new(origin, EgressOptions::default()));
@@ -149,12 +146,13 @@ fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
             let asking = world.clone();
             let client = thread::spawn(move || asking.get(&format!("/round/{round}")));
             // The last place is the client's while it finds its object, and another's then.
-            assert!(eventually(|| asked.load(Ordering::SeqCst) > round), "round {round}");
+            eventually(format_args!("round {round} is asked"), || asked.load(Ordering::SeqCst) > round);
             answered.fetch_add(1, Ordering::SeqCst);
             let mut other = None;
             while !client.is_finished() && other.is_none() {
                 other = fetch(1).ok();
             }
+            // The gateway tries for its place some times meanwhile.
             thread::sleep(Duration::from_millis(20));
             drop(other);
             client.join().unwrap()
@@ -187,7 +185,7 @@ fn who_takes_nothing_or_ends_no_request_is_cut_though_there_is_room() {
     let _slow = connection(to, "GET http://video/large HTTP/1.1\r\nHost: video\r\n\r\n");
     let mut half = connection(to, "GET http://vid");
     let counters = world.ingress.counters();
-    assert!(eventually(|| counters.slow.load(Ordering::Relaxed) == 2), "they stayed");
+    eventually("both are cut", || counters.slow.load(Ordering::Relaxed) == 2);
     assert!(is_closed(&mut half));
     assert_eq!(counters.shed.load(Ordering::Relaxed), 0);
 }
@@ -208,9 +206,7 @@ fn gated(gate: Arc<AtomicBool>, body_octets: usize) -> SocketAddr {
                     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
                 let (first, rest) = body.split_at(10);
                 let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(first));
-                while is_large && sent.is_ok() && !gate.load(Ordering::SeqCst) {
-                    thread::sleep(Duration::from_millis(5));
-                }
+                while is_large && sent.is_ok() && !comes_to_hold(|| gate.load(Ordering::SeqCst)) {}
                 let _ = stream.write_all(rest);
             });
         }
@@ -237,7 +233,7 @@ fn thirty_requests_for_large_bodies_cost_no_more_than_the_budget_and_small_ones_
         .collect();
     // Two have room: three quarters of the budget are less than three bodies and their heads.
     let counters = world.egress.counters();
-    let refused = eventually(|| counters.bodies_full.load(Ordering::Relaxed) >= 28);
+    let refused = comes_to_hold(|| counters.bodies_full.load(Ordering::Relaxed) >= 28);
     let small: Vec<_> = (0..5).map(|n| world.get(&format!("/small/{n}")).0).collect();
     let (used, peak) = world.egress.bodies_octets();
     gate.store(true, Ordering::SeqCst);
@@ -246,10 +242,10 @@ fn thirty_requests_for_large_bodies_cost_no_more_than_the_budget_and_small_ones_
     assert!(used >= 2 * LARGE_OCTETS as u64 && peak <= BUDGET_OCTETS, "{used} octets, at most {peak}");
     // Whoever asks again is served once those have gone that asked before; who was refused for as
     // long as one waits is told so.
-    assert!(eventually(|| world.get("/large/0").0 == 200), "nobody is served");
+    eventually("somebody is served", || world.get("/large/0").0 == 200);
     let served: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     assert!(served.iter().all(|(status, _)| [200, 502, 503, 504].contains(status)), "{served:?}");
-    assert!(eventually(|| world.egress.bodies_octets().0 == 0), "the budget is not given back");
+    eventually("the budget is given back", || world.egress.bodies_octets().0 == 0);
     assert!(world.egress.bodies_octets().1 <= BUDGET_OCTETS);
 }
 

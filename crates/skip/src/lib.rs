@@ -1,9 +1,16 @@
+//! What the tests of all crates share. Nothing but tests uses this.
+//!
 //! How a test says that it is skipped, and why: one line, `skipped: <need>: <why>`, which
 //! `.ci/tests` gathers. What [`VARIABLE`] names may not be skipped for: the test fails instead.
+//! A test that needs something which not every machine has calls [`skip`] and returns.
 //!
-//! A test that needs something which not every machine has calls [`skip`] and returns. Nothing but
-//! tests uses this.
+//! How a test waits: for a condition ([`eventually`], [`until`]), and for a thread that is to wait
+//! ([`asleep`]). No test depends on when a thread or a process runs.
 #![forbid(unsafe_code)]
+
+mod wait;
+
+pub use wait::{PATIENCE, asleep, comes_to_hold, eventually, found_within, until};
 
 use std::fmt::Display;
 use std::process::Command;

@@ -3,11 +3,12 @@
 use crate::common;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{World, content, name};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
+use namely_skip::{eventually, until};
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
 use namely_transport::connection::{Answer, Connection, Options};
 use namely_wire::mgmt::{FacePersistency, RibEntry, RouteOrigin, blocks};
@@ -62,19 +63,10 @@ fn what_an_announcing_producer_answers_teaches_its_whole_prefix_and_what_another
         producer.publish(&name("/p/x"), &sent, &PublishOptions::default()).unwrap();
         let options = ConsumerOptions { router: Some(near.clone()), ..world.consumer_options() };
         let consumer = Consumer::bind(name("/p"), options).unwrap();
-        let until = Instant::now() + PATIENCE;
         // The face between the routers may not be there yet.
-        let got = loop {
-            match consumer.fetch(&name("/p/x")) {
-                Ok(got) => break got,
-                Err(error) => assert!(Instant::now() < until, "{error}"),
-            }
-        };
+        let got = until("it is fetched", || consumer.fetch(&name("/p/x")).ok());
         assert_eq!(got, sent);
-        while !learned(&near).contains(&name(expected)) {
-            assert!(Instant::now() < until, "announce: {announce}, {:?}", learned(&near));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually(format_args!("announce: {announce}"), || learned(&near).contains(&name(expected)));
         let is_whole = learned(&near).contains(&name("/p"));
         assert_eq!(is_whole, announce);
         // Along the route it is a discovery no more.

@@ -3,16 +3,12 @@
 
 use crate::common;
 
-use std::time::{Duration, Instant};
-
 use common::{World, content, name};
+use namely_skip::eventually;
 use namely_socket::{BindError, Producer, PublishOptions};
 use namely_transport::connection::{Connection, Options, Reach};
 use namely_wire::mgmt::{Binding, Block, Dataset, FaceStatus, RibEntry, Scope, blocks};
 use namely_wire::{DataView, InterestBuilder};
-
-/// Longest wait for anything; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The entries of a dataset that fits one segment.
 fn list<T: Block>(world: &World, dataset: Dataset) -> Vec<T> {
@@ -43,14 +39,6 @@ fn routes(world: &World) -> Vec<String> {
     let entries = list::<RibEntry>(world, Dataset::RibList);
     let prefixes = entries.iter().map(|entry| entry.prefix.to_string());
     prefixes.filter(|prefix| !prefix.contains("/KEY/") && !prefix.contains("/REVOKE/")).collect()
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -88,7 +76,7 @@ fn a_producer_registers_where_no_route_leads_to_local_and_binds_after_a_restart_
     let producer = world.producer("/p/app");
     assert_eq!((bound(&world), routes(&world)), (vec![], vec!["/p/app".into()]));
     let world = world.restart_leading_to_local(&["/p"]);
-    until("the producer is bound at the new router", || bound(&world) == ["/p/app"]);
+    eventually("the producer is bound at the new router", || bound(&world) == ["/p/app"]);
     assert_eq!(routes(&world), ["/p"]);
     let octets = content(1000);
     producer.publish(&name("/p/app/file"), octets.as_slice(), &PublishOptions::default()).unwrap();
@@ -107,7 +95,7 @@ fn a_consumer_has_a_face_of_its_own_until_it_is_closed() {
     let mut new = move || faces().iter().any(|face| !before.contains(face));
     let consumer = world.consumer("/p");
     let _ = consumer.request(&namely_socket::Datagram::new(name("/p/nowhere")));
-    until("one face more, the consumer's", &mut new);
+    eventually("one face more, the consumer's", &mut new);
     consumer.close();
-    until("the consumer's face has gone", || !new());
+    eventually("the consumer's face has gone", || !new());
 }

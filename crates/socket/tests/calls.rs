@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use common::{World, name};
+use namely_skip::{asleep, eventually};
 use namely_socket::{CallError, FetchError, PublishOptions, RecvError, errno_name};
 use signal_hook::consts::SIGUSR1;
 
@@ -15,16 +16,16 @@ fn interrupted<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
     signal_hook::flag::register(SIGUSR1, Arc::new(AtomicBool::new(false))).unwrap();
     let (sender, waiting) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
+        let thread = asleep(scope, move || {
             sender.send(this_thread()).unwrap();
             wait()
         });
         let id = waiting.recv().unwrap();
         // A signal that comes before the wait has begun is lost.
-        while !thread.is_finished() {
-            std::thread::sleep(Duration::from_millis(20));
+        eventually("the wait ends", || {
             signal(id);
-        }
+            thread.is_finished()
+        });
         thread.join().unwrap()
     })
 }

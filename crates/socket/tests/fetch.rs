@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use common::{World, content, name};
+use namely_skip::{asleep, eventually};
 use namely_socket::{
     CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, Producer, PublishOptions, RANGES_WINDOW,
     READ_AHEAD_OCTETS, errno_name,
@@ -45,10 +46,8 @@ fn closing_a_socket_ends_the_calls_that_wait_on_it() {
     let mut pending = consumer.fetch_async(&name("/p/nothing")).unwrap();
     assert!(matches!(pending.try_take(), Err(FetchError::Call(CallError::WouldBlock))));
     std::thread::scope(|scope| {
-        let received = scope.spawn(|| consumer.recv());
-        let fetched = scope.spawn(|| pending.wait(None));
-        // So that the calls mostly wait by then; one that begins later ends alike.
-        std::thread::sleep(Duration::from_millis(20));
+        let received = asleep(scope, || consumer.recv());
+        let fetched = asleep(scope, || pending.wait(None));
         consumer.close();
         assert_eq!(errno_name(received.join().unwrap().unwrap_err().errno()), Some("ECANCELED"));
         assert_eq!(errno_name(fetched.join().unwrap().unwrap_err().errno()), Some("ECANCELED"));
@@ -309,10 +308,6 @@ fn sockets_go_on_after_their_router_restarted() {
     producer.publish(&name("/p/o"), &content(10_000), &PublishOptions::default()).unwrap();
     assert!(consumer.fetch(&name("/p/o")).unwrap() == content(10_000));
     let _world = world.restart_router();
-    let until = std::time::Instant::now() + Duration::from_secs(30);
     // Until the producer has registered again there is no route.
-    while let Err(error) = consumer.fetch_timeout(&name("/p/o"), Duration::from_secs(5)) {
-        assert!(std::time::Instant::now() < until, "{error}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("the route is back", || consumer.fetch_timeout(&name("/p/o"), Duration::from_secs(5)).is_ok());
 }

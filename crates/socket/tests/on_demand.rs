@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::{World, content, name};
 use namely_security::{KeyChain, KeyType, has_right_parameters_digest, sha256};
+use namely_skip::{asleep, eventually};
 use namely_socket::{
     BindError, CallError, Consumer, ConsumerOptions, Datagram, FetchError, Producer, ProducerOptions,
     PublishError, PublishOptions,
@@ -31,15 +32,6 @@ fn connection(world: &World) -> Connection {
 
 fn interest(uri: &str) -> InterestBuilder {
     InterestBuilder::new(name(uri)).lifetime_ms(15_000)
-}
-
-/// Waits until `is_so`.
-fn eventually(is_so: impl Fn() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "not in time");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn is_readable(producer: &Producer, wait: Duration) -> bool {
@@ -175,7 +167,7 @@ fn answers_from_the_buffer_never_wake_the_application() {
     assert!(poll().is_pending());
     // A miss does wake it.
     connection(&world).express(&interest("/p/missing").lifetime_ms(200)).unwrap();
-    eventually(|| producer.stats().wakeups == 1);
+    eventually("it wakes", || producer.stats().wakeups == 1);
 }
 
 #[test]
@@ -269,7 +261,7 @@ fn a_slow_application_is_asked_for_so_many_names_and_others_hear_of_congestion()
         connection.outbox().send(&Default::default(), &wire);
     }
     connection.turn(connection.now_ns(), &mut |_, _| {}).unwrap();
-    eventually(|| producer.stats().pending == 4);
+    eventually("four are pending", || producer.stats().pending == 4);
     let answer = connection.express(&interest("/p/5")).unwrap();
     assert_eq!(answer, Answer::Nack(NackReason::Congestion));
     let stats = producer.stats();
@@ -299,7 +291,7 @@ fn a_miss_that_nobody_answers_is_over_with_the_interest() {
     let producer = Producer::bind(name("/p"), options).unwrap();
     let answer = connection(&world).express(&interest("/p/x").lifetime_ms(200)).unwrap();
     assert_eq!(answer, Answer::Timeout);
-    eventually(|| producer.stats().dropped_requests_expired == 1);
+    eventually("one has expired", || producer.stats().dropped_requests_expired == 1);
     assert_eq!(producer.stats().pending, 0);
     assert!(matches!(producer.try_recv(), Err(CallError::WouldBlock)));
     assert!(!is_readable(&producer, Duration::ZERO));
@@ -367,9 +359,7 @@ fn closing_wakes_whoever_waits_for_requests() {
     let world = World::new();
     let producer = world.producer("/p");
     std::thread::scope(|scope| {
-        let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| producer.recv().unwrap_err())).collect();
-        // So that the calls mostly wait by then; one that begins later ends alike.
-        std::thread::sleep(Duration::from_millis(30));
+        let waiting: Vec<_> = (0..3).map(|_| asleep(scope, || producer.recv().unwrap_err())).collect();
         producer.close();
         for thread in waiting {
             assert_eq!(thread.join().unwrap(), CallError::Closed);

@@ -10,6 +10,7 @@ use namely_security::{
     Certificate, HmacKey, KeyChain, KeyType, PrivateKey, RevocationReason, RevocationStatement,
     RevocationStatus, TrustPolicy, Verifier, new_key_name, revocation_prefix,
 };
+use namely_skip::{eventually, until};
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions, Suite, Trust,
     application_name, network_name,
@@ -35,17 +36,6 @@ fn status(world: &World, certificate: &Certificate) -> Option<RevocationStatus> 
     let interest = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh().lifetime_ms(500);
     let data = discovery.packet(&interest, prefix.as_name()).ok()?;
     Some(RevocationStatement::read(&data, certificate).unwrap().status)
-}
-
-fn eventually<T>(mut found: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < until, "not in time");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -84,8 +74,9 @@ fn closing_revokes_the_certificate_and_everybody_can_learn_of_it() {
     assert_eq!(status(&world, &certificate), Some(RevocationStatus::Good));
     assert_eq!(producer.stats().misses, 0, "the application is not asked");
     producer.close();
-    let revoked =
-        eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
+    let revoked = until("it is revoked", || {
+        status(&world, &certificate).filter(|status| *status != RevocationStatus::Good)
+    });
     assert_eq!(revoked, RevocationStatus::Revoked(RevocationReason::Superseded));
     // The next session of the same namespace has another key, and the record is still there.
     let next = world.producer("/p/s");
@@ -104,7 +95,7 @@ fn what_was_verified_before_close_is_refused_after_the_revocation() {
     assert_eq!(fetch().unwrap(), content(20_000));
     producer.close();
     // The router's cache has all of it still.
-    let refused = eventually(|| fetch().err());
+    let refused = until("it is refused", || fetch().err());
     assert_eq!(refused.errno(), 128, "{refused}");
     let careless = world.consumer("/p");
     careless.set_option("revocation", "off").unwrap();
@@ -127,8 +118,9 @@ fn the_session_of_a_reliable_producer_is_its_store_until_it_is_revoked() {
     assert_eq!(second.certificate().unwrap(), certificate);
     assert_eq!(status(&world, &certificate), Some(RevocationStatus::Good));
     second.revoke();
-    let revoked =
-        eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
+    let revoked = until("it is revoked", || {
+        status(&world, &certificate).filter(|status| *status != RevocationStatus::Good)
+    });
     assert_eq!(revoked, RevocationStatus::Revoked(RevocationReason::Superseded));
     let third = bind();
     assert_ne!(third.certificate().unwrap(), certificate);
@@ -174,7 +166,7 @@ fn a_bound_socket_gets_newer_certificates_and_what_it_published_before_stays_goo
     let early = world.consumer("/p");
     assert_eq!(early.fetch(&before.name).unwrap(), content(20_000));
     site_certificate(&world, 2, unix_s() + 100_000);
-    eventually(|| (producer.certificate() != Some(first.clone())).then_some(()));
+    eventually("it is renewed", || producer.certificate() != Some(first.clone()));
     let second = producer.certificate().unwrap();
     assert_eq!(second.key_name(), first.key_name());
     assert_eq!(producer.option("certificate_ends_s").unwrap(), second.validity().not_after_s.to_string());
@@ -183,17 +175,19 @@ fn a_bound_socket_gets_newer_certificates_and_what_it_published_before_stays_goo
         assert_eq!(status(&world, certificate), Some(RevocationStatus::Good));
     }
     // Caches have the first certificate still, and hand it out no more to who asks for a fresh one.
-    eventually(|| (unix_s() > ends_s).then_some(()));
+    eventually("the first has ended", || unix_s() > ends_s);
     let after = producer.publish(&name("/p/site/s/2"), &content(30_000), &PublishOptions::default()).unwrap();
     for consumer in [early, world.consumer("/p")] {
         assert_eq!(consumer.fetch(&before.name).unwrap(), content(20_000));
         assert_eq!(consumer.fetch(&after.name).unwrap(), content(30_000));
     }
     producer.close();
-    eventually(|| status(&world, &second).filter(|status| *status != RevocationStatus::Good));
+    until("the second is revoked", || {
+        status(&world, &second).filter(|status| *status != RevocationStatus::Good)
+    });
     assert_eq!(status(&world, &first), Some(RevocationStatus::Revoked(RevocationReason::Superseded)));
     for published in [before, after] {
-        let refused = eventually(|| world.consumer("/p").fetch(&published.name).err());
+        let refused = until("it is refused", || world.consumer("/p").fetch(&published.name).err());
         assert_eq!(refused.errno(), 128, "{refused}");
     }
 }
@@ -209,7 +203,7 @@ fn a_socket_whose_identity_ends_signs_nothing_until_the_key_chain_has_a_newer_ce
         producer.publish(&name("/p/site/s/o"), &content(20_000), &how)
     };
     publish(1).unwrap();
-    eventually(|| publish(1).err());
+    until("it is refused", || publish(1).err());
     let refused = publish(2).unwrap_err();
     assert_eq!(refused.errno(), 127, "{refused}");
     assert!(refused.hint().unwrap().contains("`namely cert import FILE`"), "{refused}");
@@ -217,11 +211,11 @@ fn a_socket_whose_identity_ends_signs_nothing_until_the_key_chain_has_a_newer_ce
     consumer.set_option("timeout_ms", "1000").unwrap();
     assert_eq!(consumer.fetch(&name("/p/site/s/o").join_version(1)).unwrap_err().errno(), 127);
     assert_eq!(consumer.fetch(&name("/p/site/s/o").join_version(2)).unwrap_err().errno(), 110, "not there");
-    eventually(|| (producer.stats().renewals_missing > 0).then_some(()));
+    eventually("a renewal is missing", || producer.stats().renewals_missing > 0);
     let late = Producer::bind(name("/p/site/late"), world.producer_options()).err().unwrap();
     assert!(matches!(&late, BindError::Ended { .. }) && late.errno() == 127, "{late}");
     site_certificate(&world, 2, unix_s() + 100_000);
-    eventually(|| publish(2).ok());
+    until("it publishes again", || publish(2).ok());
     // The first version too: its key has a certificate again.
     for version in [1, 2] {
         let object = name("/p/site/s/o").join_version(version);
@@ -302,7 +296,9 @@ fn routers_that_are_reached_over_ip_of_this_machine_take_the_prefix_from_their_u
         }
         let certificate = producer.certificate().unwrap();
         producer.close();
-        eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
+        until("it is revoked", || {
+            status(&world, &certificate).filter(|status| *status != RevocationStatus::Good)
+        });
     }
     // The router knows the user, as over Unix, so that it asks for no key of its own.
     world.add_key("/other", KeyType::Ed25519);
@@ -316,8 +312,6 @@ fn a_router_that_is_gone_does_not_hold_up_closing() {
     let world = World::new();
     let producer = world.producer("/p");
     world.router.stop();
-    // So that the socket mostly knows by then; closing is to be quick either way.
-    std::thread::sleep(Duration::from_millis(100));
     let started = Instant::now();
     producer.close();
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());

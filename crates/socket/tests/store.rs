@@ -253,7 +253,10 @@ fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next()
             let published = producer.publish(&name("/p").join_generic(object), &content(octets), &how);
             println!("published {}", published.unwrap().name);
         }
-        std::thread::sleep(Duration::from_secs(600));
+        // Until it is killed.
+        loop {
+            std::thread::park();
+        }
     }
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())

@@ -5,11 +5,12 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Scripted, World, content, name};
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, HmacKey, KeyType, ManifestHash, PrivateKey, Signer, TrustPolicy};
+use namely_skip::eventually;
 use namely_socket::{
     Consumer, ConsumerOptions, ConsumerStats, FetchError, OnBadSegment, Revocation, Trust, errno_name,
 };
@@ -203,11 +204,7 @@ fn no_thread_is_left_by_a_fetch_that_is_given_up_or_a_socket_that_is_closed_whil
         late.asked.store(0, Ordering::Relaxed);
         let consumer = late.consumer(4, |_| {});
         let mut fetch = consumer.fetch_async(&name("/p/o")).unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
-        while round > 2 && consumer.stats().segments == 0 {
-            assert!(Instant::now() < until, "{:?}", consumer.stats());
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        eventually("segments come", || round <= 2 || consumer.stats().segments > 0);
         match round % 3 {
             0 => drop(fetch),
             1 => consumer.close(),
@@ -218,9 +215,5 @@ fn no_thread_is_left_by_a_fetch_that_is_given_up_or_a_socket_that_is_closed_whil
         }
     }
     // Other tests of this process have such threads too, for a while.
-    let until = Instant::now() + Duration::from_secs(60);
-    while threads("namely-verify") + threads("namely-fetch") > 0 {
-        assert!(Instant::now() < until, "threads are left");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually("no thread is left", || threads("namely-verify") + threads("namely-fetch") == 0);
 }

@@ -351,6 +351,8 @@ fn threads_cpu_ns(pid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use namely_skip::eventually;
+
     use super::*;
 
     fn shell(script: &str, dir: &Path) -> Command {
@@ -383,10 +385,7 @@ mod tests {
         let script = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 60' & wait";
         let process =
             Process::start("a family", shell(script, dir.path()), dir.path(), None).expect("a shell");
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while process.family_cpu_time() < Duration::from_millis(20) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("it computes", || process.family_cpu_time() >= Duration::from_millis(20));
         let children: Vec<u32> = family(process.child.id()).into_iter().skip(1).collect();
         assert!(!children.is_empty() && process.family_cpu_time() >= Duration::from_millis(20));
         assert!(process.family_rss_mib() > process.rss_mib().unwrap_or(0.0));
@@ -417,9 +416,7 @@ mod tests {
         let script = "trap '' TERM; : > ready; while :; do sleep 0.01; done";
         let process = Process::start("stubborn", shell(script, dir.path()), dir.path(), None).expect("sh");
         let pid = process.child.id();
-        while !ready.exists() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("it is ready", || ready.exists());
         process.stop();
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
     }
@@ -429,11 +426,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut process =
             Process::start("brief", shell("echo bye; exit 0", dir.path()), dir.path(), None).expect("sh");
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while process.expect_running().is_ok() {
-            assert!(Instant::now() < deadline);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("it ends", || process.expect_running().is_err());
         assert!(process.expect_running().unwrap_err().to_string().contains("bye"));
     }
 

@@ -10,7 +10,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use namely_skip::{comes_to_hold, until};
 
 /// Longest wait for anything that a test started.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -142,11 +144,7 @@ impl Home {
     pub fn stop(&mut self, index: usize) {
         let child = &mut self.children[index];
         signal(child, rustix::process::Signal::TERM);
-        let end = Instant::now() + LIMIT;
-        while child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < end, "the child does not stop on SIGTERM");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until("the child stops on SIGTERM", || child.try_wait().unwrap());
     }
 
     /// What the background commands printed.
@@ -154,12 +152,8 @@ impl Home {
         fs::read_to_string(self.path("background.log")).unwrap_or_default()
     }
 
-    pub fn wait_for(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let end = Instant::now() + LIMIT;
-        while !condition() {
-            assert!(Instant::now() < end, "waited in vain for {what}\n{}", self.background_log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    pub fn wait_for(&self, what: &str, condition: impl FnMut() -> bool) {
+        assert!(comes_to_hold(condition), "waited in vain for {what}\n{}", self.background_log());
     }
 }
 

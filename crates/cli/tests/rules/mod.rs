@@ -8,6 +8,7 @@ mod profiles;
 mod published;
 mod recipes;
 mod skips;
+mod sleeps;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -254,6 +254,15 @@ impl Client {
     pub fn serve_one_after(&mut self, wait: Duration, content: &[u8]) -> Name {
         let packet = self.receive(PATIENCE).expect("an Interest");
         std::thread::sleep(wait);
+        self.answer(&packet, content)
+    }
+
+    /// The same if one comes in time; false if none does.
+    pub fn answer_one(&mut self, wait: Duration, content: &[u8]) -> bool {
+        self.receive(wait).map(|packet| self.answer(&packet, content)).is_some()
+    }
+
+    fn answer(&mut self, packet: &Packet, content: &[u8]) -> Name {
         let name = packet.interest().name.to_name();
         let data = namely_security::sign_data(
             &DataBuilder::new(name.as_name()).freshness_ms(1000),

@@ -12,6 +12,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use namely_skip::until;
 use namely_wire::FaceUri;
 use tempfile::TempDir;
 
@@ -173,18 +174,6 @@ pub fn run(mut command: Command) -> (i32, String, String) {
     let output = command.output().expect("namelyd");
     let text = |octets: Vec<u8>| String::from_utf8(octets).expect("UTF-8");
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
-}
-
-/// Waits until `done` is some value.
-pub fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(value) = done() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 pub fn write(path: &Path, octets: &[u8]) {

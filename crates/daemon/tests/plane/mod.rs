@@ -12,7 +12,9 @@ use namely_security::{Signer, sign_data};
 use namely_wire::mgmt::{Dataset, VipNeighbour, VipObject, VipStatus, blocks};
 use namely_wire::{DataBuilder, LpHeaders, encode_lp_packet};
 
-use crate::common::{Client, Daemon, until};
+use namely_skip::until;
+
+use crate::common::{Client, Daemon};
 
 /// How long a slot lasts, ms.
 pub const PERIOD_MS: u64 = 500;
@@ -81,6 +83,12 @@ impl Router {
 
     pub fn neighbours(&mut self) -> Vec<VipNeighbour> {
         blocks(&self.client.dataset(Dataset::VipNeighbours)).collect::<Result<_, _>>().expect("neighbours")
+    }
+
+    /// Waits until so many slots have begun: directions are set at the beginning of one.
+    pub fn let_pass(&mut self, slots: u64) {
+        let due = self.status().slot + slots;
+        until("slots go by", || (self.status().slot >= due).then_some(()));
     }
 
     /// A counter of the plane.

@@ -7,20 +7,19 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use namely_datagrams::ethernet::frame;
 use namely_datagrams::ethernet::monitor::{self, Device};
-use namely_datagrams::ethernet::ring::Ring;
+use namely_datagrams::ethernet::ring::{Arrived, Ring};
 use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender};
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
-use namely_skip::{Need, ip, skip};
+use namely_skip::{Need, eventually, ip, skip, until};
 use namely_wire::mgmt::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
 use namely_wire::tlv::Writer;
 use namely_wire::{DataBuilder, InterestBuilder, InterestView, MacAddress, Name};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::common::{Client, Daemon, namelyd, until};
+use crate::common::{Client, Daemon, namelyd};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -269,26 +268,24 @@ impl Attacker {
         }
     }
 
-    /// Whole packets that `from` multicasts in this time.
-    pub fn overhear(&self, from: &str, time: Duration) -> Vec<Vec<u8>> {
+    /// The next packets that `from` multicasts, whole.
+    pub fn overhear(&self, from: &str, count: usize) -> Vec<Vec<u8>> {
         let _member = FrameSender::open(self.device.index, DEFAULT_GROUP, self.device.address).unwrap();
         let mut ring = Ring::open(self.device.index, self.device.mtu, 1 << 20).unwrap();
         let from: MacAddress = from.parse().unwrap();
-        let end = Instant::now() + time;
         let mut heard = Vec::new();
-        while Instant::now() < end {
-            let is_more = ring.receive(|arrived| {
+        eventually("it multicasts", || {
+            let mut take = |arrived: Arrived<'_>| {
                 if let Ok(frame) = frame::parse(arrived.octets)
                     && frame.source == from
                     && InterestView::parse(frame.packet).is_ok()
                 {
                     heard.push(frame.packet.to_vec());
                 }
-            });
-            if !is_more {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
+            };
+            while ring.receive(&mut take) {}
+            heard.len() >= count
+        });
         heard
     }
 }

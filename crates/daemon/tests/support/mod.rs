@@ -197,15 +197,6 @@ pub(crate) fn uri(text: &str) -> FaceUri {
     text.parse().unwrap()
 }
 
-/// Waits until `condition` holds.
-pub(crate) fn eventually(condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "it never came to hold");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Answers every Interest until the connection ends.
 pub(crate) fn produce(mut producer: App) {
     loop {

@@ -3,7 +3,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use namely_client::{Client, default_signer};
@@ -15,18 +14,6 @@ use namely_security::{KeyChain, KeyType, NewKey, TrustPolicy};
 use namely_socket::{Producer, ProducerOptions, Trust};
 use namely_wire::{FaceUri, Name};
 use serde_json::Value;
-
-/// Waits until `done` holds; false if it does not within a minute.
-pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < until {
-        if done() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    done()
-}
 
 pub struct World {
     pub page: Dashboard,

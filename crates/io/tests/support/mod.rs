@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use namely_io::{
     Buffer, CloseReason, DispatchedLinks, EventLoop, FacePort, FaceTag, Faces, Handler, IoOptions, OpenError,
     PortStatus, SendError, Workers, Xdp,
 };
 use namely_link::Outbound;
-use namely_skip::{Need, skip};
+use namely_skip::{Need, eventually, skip};
 use namely_wire::tlv::Writer;
 use namely_wire::{LpFraming, LpHeaders, encode_lp_header};
 
@@ -379,15 +379,6 @@ pub(crate) fn open_to_all(directory: &std::path::Path) {
     std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Waits until `condition` holds.
-pub(crate) fn eventually(condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "it never came to hold");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Options of a loop whose devices are read so.
 pub(crate) fn reading(xdp: Xdp) -> IoOptions {
     let mut options = IoOptions::default();
@@ -399,7 +390,7 @@ pub(crate) fn reading(xdp: Xdp) -> IoOptions {
 /// descriptor too until it runs, and with it the program stays.
 #[allow(dead_code, reason = "some files use it")]
 pub(crate) fn until_xdp_has_gone(namespace: &namespace::Namespace, device: &str) {
-    eventually(|| !namespace.shows(&format!("link show dev {device}"), "xdp"));
+    eventually("XDP has gone", || !namespace.shows(&format!("link show dev {device}"), "xdp"));
 }
 
 /// Returns true if a device can be read by AF_XDP; if not, the reason is printed.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use namely_daemon::Router;
 use namely_daemon::config::Config;
@@ -16,19 +16,6 @@ use namely_security::validity::ALWAYS;
 use namely_security::{KeyChain, KeyType, NewKey};
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
 use namely_wire::{FaceUri, Name};
-
-/// Waits until `done` holds; false if it does not within a minute.
-pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < until {
-        if done() {
-            return true;
-        }
-        // A condition is looked at again; nothing is taken to have happened by now.
-        thread::sleep(Duration::from_millis(10));
-    }
-    done()
-}
 
 /// An origin that answers each path with what the test says, and remembers what it was asked.
 pub struct Origin {

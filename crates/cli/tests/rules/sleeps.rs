@@ -1,0 +1,137 @@
+//! No test sleeps until something has happened by then: on a busy machine it has not. A test waits
+//! for a condition, by `namely_skip`. Where time itself is what a test is about, its sleep is
+//! entered here with the reason.
+
+use std::fs;
+use std::path::Path;
+
+use super::root;
+
+/// Sleeps of tests: file, how many, and why no condition takes their place.
+const SLEEPS: &[(&str, usize, &str)] = &[
+    ("bench/src/probe.rs", 1, "answers late"),
+    ("crates/cli/tests/memif.rs", 1, "kills at some moment of a burst"),
+    ("crates/daemon/tests/busy_poll.rs", 3, "measures idleness"),
+    ("crates/daemon/tests/common/client.rs", 1, "answers late"),
+    ("crates/daemon/tests/costs.rs", 2, "measures idleness"),
+    ("crates/daemon/tests/dataplane.rs", 1, "reads slowly, so that a queue stands"),
+    ("crates/daemon/tests/faults.rs", 2, "measures idleness"),
+    ("crates/daemon/tests/idle.rs", 2, "measures idleness"),
+    ("crates/daemon/tests/many_neighbours.rs", 2, "measures octets a second"),
+    ("crates/daemon/tests/neighbours.rs", 1, "paces a flood"),
+    ("crates/daemon/tests/vip_neighbours.rs", 1, "paces a flood"),
+    ("crates/dashboard/src/connection.rs", 2, "reads slowly, and then no more"),
+    ("crates/datagrams/src/mmsg.rs", 1, "the time that a datagram lies is measured"),
+    ("crates/files/tests/serve_and_get.rs", 1, "paces changes of a file"),
+    ("crates/host/src/clock.rs", 1, "the time of a sleep is measured"),
+    ("crates/io/tests/descriptors.rs", 1, "counts tries in a time"),
+    ("crates/io/tests/ethernet.rs", 1, "paces a flood"),
+    ("crates/io/tests/ethernet_faults.rs", 1, "a device is gone for a moment"),
+    ("crates/io/tests/shares.rs", 3, "reads slowly; works long; lets answers become late"),
+    ("crates/io/tests/udp.rs", 1, "paces packets beside a flood"),
+    ("crates/io/tests/unix.rs", 2, "measures idleness"),
+    ("crates/proxy/tests/overload.rs", 1, "holds a place for some tries"),
+    ("crates/socket/tests/fetch.rs", 1, "that no more comes is seen by time only"),
+    ("crates/socket/tests/on_demand.rs", 1, "races are begun at several moments"),
+    ("crates/store/src/tier/tests.rs", 1, "kills at some moment of a write"),
+    ("examples/rtp/tests/run.rs", 1, "a stream runs in real time"),
+    ("experiments/src/linear_video/audience.rs", 1, "answers late"),
+    ("interop/tests/path_mtu.rs", 1, "that no more is sent is seen by time only"),
+];
+
+/// Folders that hold nothing of ours.
+const LEFT_OUT: [&str; 3] = ["target", ".git", "node_modules"];
+
+/// This file, and the helper that sleeps between two looks at a condition.
+const OF_THE_RULE: [&str; 2] = ["crates/cli/tests/rules/sleeps.rs", "crates/skip/src/wait.rs"];
+
+/// The sleeps of each file, by its path.
+fn search(folder: &Path, found: &mut Vec<(String, usize)>) {
+    for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
+        let path = entry.path();
+        if LEFT_OUT.iter().any(|left_out| path.ends_with(left_out)) {
+            continue;
+        }
+        if path.is_dir() {
+            search(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+            let text = fs::read_to_string(&path).expect("sources are UTF-8");
+            let count = if OF_THE_RULE.contains(&&*name) { 0 } else { sleeps(of_tests(&name, &text)) };
+            found.extend((count > 0).then_some((name, count)));
+        }
+    }
+}
+
+/// The part of a file that is a test's: all of a file of tests, and else what follows the mark of
+/// its module of tests, which is the last thing in it.
+fn of_tests<'a>(name: &str, text: &'a str) -> &'a str {
+    let is_tests = ["tests", "benches"].iter().any(|folder| name.contains(&format!("/{folder}/")))
+        || name.ends_with("/tests.rs")
+        || name.starts_with("interop/");
+    let begin = if is_tests { Some(0) } else { module_of_tests(text) };
+    begin.map_or("", |begin| &text[begin..])
+}
+
+/// Where a module begins that is there for tests only.
+fn module_of_tests(text: &str) -> Option<usize> {
+    let mark = "#[cfg(test)]\nmod ";
+    let marks = text.match_indices(mark).map(|(at, _)| at);
+    // One that is in a file of its own is searched there.
+    marks
+        .into_iter()
+        .find(|at| text[at + mark.len()..].lines().next().is_some_and(|line| line.ends_with('{')))
+}
+
+/// Calls of `sleep`, that of the standard library or that of tokio, but for methods of other types
+/// and comments.
+fn sleeps(text: &str) -> usize {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.map(|line| {
+        let calls = line.match_indices("sleep(").map(|(at, _)| &line[..at]);
+        calls.filter(|before| is_call(before)).count()
+    })
+    .sum()
+}
+
+/// True if what precedes `sleep(` makes it a call of the function.
+fn is_call(before: &str) -> bool {
+    let is_of_a_type = before.ends_with('.') || before.ends_with("fn ");
+    let is_longer = before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+    !is_of_a_type && !is_longer
+}
+
+#[test]
+fn tests_wait_for_conditions_not_for_time() {
+    let mut found = Vec::new();
+    search(&root(), &mut found);
+    let mut wrong: Vec<String> = Vec::new();
+    for (file, count) in &found {
+        let entered = SLEEPS.iter().find(|(name, ..)| name == file).map_or(0, |(_, count, _)| *count);
+        if *count > entered {
+            wrong.push(format!(
+                "{file} sleeps {count} times, and {entered} are entered: wait for a condition by \
+                 `namely_skip::eventually`, or enter the sleep in rules/sleeps.rs with the reason"
+            ));
+        }
+    }
+    for (file, entered, _) in SLEEPS {
+        let count = found.iter().find(|(name, _)| name == file).map_or(0, |(_, count)| *count);
+        if count < *entered {
+            wrong.push(format!(
+                "{file} sleeps {count} times: lower its entry of {entered} in rules/sleeps.rs"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn sleeps_are_told_from_methods_and_from_programs() {
+    let text = "fn a() { std::thread::sleep(x); }\n#[cfg(test)]\nmod tests {\n    sleep(x);\n    a.sleep(x); // sleep(\n}\n";
+    assert_eq!((sleeps(text), sleeps(of_tests("crates/a/src/lib.rs", text))), (2, 1));
+    assert_eq!(sleeps(of_tests("crates/a/tests/b.rs", text)), 2);
+    assert_eq!(sleeps("tokio::time::sleep(x).await; fn sleep(x) {} asleep(x) interrupt.sleep(x)"), 1);
+    let elsewhere = "#[cfg(test)]\nmod tests;\nfn a() { sleep(x); }\n";
+    assert_eq!(sleeps(of_tests("crates/a/src/lib.rs", elsewhere)), 0);
+}

@@ -1,0 +1,133 @@
+//! How a test waits: for a condition, never for a time that is thought to be long enough.
+
+use std::fmt::Display;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a condition. Only a failing test waits so long, so that a busy machine may take
+/// what it needs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longest pause between two looks at a condition.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// Waits until `condition` holds; `what` says what then is so.
+///
+/// # Panics
+/// If it does not come to hold within [`PATIENCE`].
+#[track_caller]
+pub fn eventually(what: impl Display, mut condition: impl FnMut() -> bool) {
+    until(what, || condition().then_some(()));
+}
+
+/// Waits until `found` finds a value; `what` says what then is so.
+///
+/// # Panics
+/// If it finds none within [`PATIENCE`].
+#[track_caller]
+pub fn until<T>(what: impl Display, found: impl FnMut() -> Option<T>) -> T {
+    match found_within(PATIENCE, found) {
+        Some(value) => value,
+        None => panic!("waited in vain: {what}"),
+    }
+}
+
+/// Waits until `condition` holds; false if it does not within [`PATIENCE`]. For a test that has
+/// something to do or to say before it fails.
+pub fn comes_to_hold(mut condition: impl FnMut() -> bool) -> bool {
+    found_within(PATIENCE, || condition().then_some(())).is_some()
+}
+
+/// The value that `found` finds; `None` if it finds none within `limit`. For waits of which one is
+/// known to last longer than [`PATIENCE`], or whose end by time is no failure.
+pub fn found_within<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
+    let (begun, mut pause) = (Instant::now(), Duration::from_millis(1));
+    loop {
+        // A look may take long itself. The last one begins when the time is over.
+        let is_last = begun.elapsed() >= limit;
+        let value = found();
+        if value.is_some() || is_last {
+            return value;
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(PAUSE_MAX);
+    }
+}
+
+/// Runs `work` on a thread of `scope`, and returns once that thread sleeps in the kernel or has
+/// ended: it waits by then for what the test does next.
+///
+/// A thread may also sleep for another moment on its way. A test must not fail where it did.
+///
+/// # Panics
+/// If it does neither within [`PATIENCE`].
+#[track_caller]
+pub fn asleep<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let (sender, place) = channel();
+    let thread = scope.spawn(move || {
+        // PID/task/TID: of this thread.
+        let _ = sender.send(std::fs::read_link("/proc/thread-self"));
+        drop(sender);
+        work()
+    });
+    eventually("the thread waits", is_asleep(&place, || thread.is_finished()));
+    thread
+}
+
+/// Whether the thread whose place below `/proc` is told sleeps, or has ended.
+fn is_asleep(
+    place: &Receiver<std::io::Result<std::path::PathBuf>>,
+    has_ended: impl Fn() -> bool,
+) -> impl FnMut() -> bool {
+    let place = place.recv().expect("the thread begins").expect("a thread knows its place");
+    let stat = std::path::Path::new("/proc").join(place).join("stat");
+    move || {
+        // The state follows the name, which is in parentheses.
+        let state = std::fs::read_to_string(&stat).ok().and_then(|stat| {
+            let (_, fields) = stat.rsplit_once(") ")?;
+            fields.chars().next()
+        });
+        has_ended() || state == Some('S')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_is_looked_at_until_it_holds() {
+        let mut looks = 0;
+        eventually("the third look", || {
+            looks += 1;
+            looks == 3
+        });
+        assert_eq!(looks, 3);
+        assert_eq!(until("a value", || Some(7)), 7);
+        assert!(comes_to_hold(|| true));
+    }
+
+    #[test]
+    fn what_fails_in_a_condition_fails_the_test_at_once() {
+        assert!(catch_unwind(|| eventually("never", || panic!("broken"))).is_err());
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_known_by_its_sleep() {
+        let (sender, receiver) = channel();
+        std::thread::scope(|scope| {
+            let waiting = asleep(scope, move || receiver.recv());
+            assert!(!waiting.is_finished());
+            sender.send(1).unwrap();
+            assert_eq!(waiting.join().unwrap(), Ok(1));
+            assert_eq!(asleep(scope, || 2).join().unwrap(), 2, "one that ends waits for nothing");
+        });
+    }
+}
