@@ -153,7 +153,7 @@ fn lines(path: PathBuf) -> Vec<Value> {
 
 #[test]
 fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
-    let found = || Ok(vec![find_router("ndnd", "NDND_BIN")?]);
+    let found = || find_router("ndnd", "NDND_BIN").map(|program| vec![program]);
     let Some(()) = or_skip(Need::Namespaces, namespaces()) else { return };
     let Some(tools) = or_skip(Need::Peers, found()) else { return };
     carries_everything_and_minds_no_announcement(NDND, &tools);
@@ -161,7 +161,9 @@ fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcem
 
 #[test]
 fn nfd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
-    let found = || Ok(vec![find_router("nfd", "NFD_BIN")?, find_router("nfdc", "NFDC_BIN")?]);
+    let found = || -> Result<_, String> {
+        Ok(vec![find_router("nfd", "NFD_BIN")?, find_router("nfdc", "NFDC_BIN")?])
+    };
     let Some(()) = or_skip(Need::Namespaces, namespaces()) else { return };
     let Some(tools) = or_skip(Need::Peers, found()) else { return };
     carries_everything_and_minds_no_announcement(NFD, &tools);
