@@ -286,6 +286,8 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.face_shares = config.faces.shares();
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
     options.io.udp.unanswered_idle_ns = config.faces.idle_unanswered_s.saturating_mul(1_000_000_000);
+    options.io.unproven = config.faces.unproven();
+    options.interests_from = config.faces.interests_from.as_slice().into();
     options.io.read_octets_per_turn = config.faces.read_octets_per_turn as usize;
     options.io.read_datagrams_per_turn = config.faces.read_datagrams_per_turn;
     options.io.busy_poll_us = config.faces.busy_poll_us;

@@ -32,7 +32,7 @@ use serde::Deserialize;
 pub use crate::log::LogFormat;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
-pub use autoreg::{Autoreg, Subnet};
+pub use autoreg::Autoreg;
 pub(crate) use cs::check_budget;
 pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Prototype, Queue};
 pub use discovery::{AcceptRule, Discovery};
@@ -142,7 +142,8 @@ impl Config {
         let faces = changed_keys!(
             self.faces, new.faces, "faces":
             listen, unix_mode, workers, multicast, idle_timeout_s, idle_unanswered_s, faces_max,
-            faces_per_uid_max, faces_per_address_max, faces_local_reserve, queue_octets_total_max, stall_timeout_s, codel_target_us, codel_interval_ms,
+            faces_per_uid_max, faces_per_address_max, faces_local_reserve, queue_octets_total_max, interests_from,
+            unproven_address_mbit_s, unproven_total_mbit_s, stall_timeout_s, codel_target_us, codel_interval_ms,
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
             memif, ethernet,
         );
