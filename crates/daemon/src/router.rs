@@ -123,7 +123,9 @@ impl Router {
             start_ms: start.unix_ms,
             faces_max: served.faces_max,
         };
-        let metrics = served.listen.map(|address| metrics::Running::start(address, source)).transpose()?;
+        let metrics = served.listen;
+        let metrics =
+            metrics.map(|address| metrics::Running::start(address, &served.hosts, source)).transpose()?;
         let thread = start_beside("namely-control", move || {
             let _ended = Ended(Some(ended));
             control.run();

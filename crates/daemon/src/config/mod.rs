@@ -166,7 +166,7 @@ impl Config {
         let blocks_max = |config: &Config| config.vip.as_ref().map(|vip| vip.blocks_max());
         let has_both = self.vip.is_some() && new.vip.is_some();
         let register = (has_both && blocks_max(self) != blocks_max(new)).then_some("vip.register");
-        let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, faces_max);
+        let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, hosts, faces_max);
         let kernel = changed_keys!(self.kernel, new.kernel, "kernel": enabled);
         let log = changed_keys!(self.log, new.log, "log": format);
         let all = faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery);
