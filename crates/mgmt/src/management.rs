@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use namely_security::{TakenRecord, TakenStore};
 use namely_wire::mgmt::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, ExplainedRight, FaceEventNotification, FaceStatus, Request, RequestError,
@@ -109,6 +110,20 @@ impl Management {
             answered: Answered::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Notes signed commands that are taken in `store`, which has these records of the router that
+    /// ran before. To be called before the first command.
+    ///
+    /// # Errors
+    /// The environment's: nothing is noted then.
+    pub fn keep_taken(
+        &mut self,
+        store: Box<dyn TakenStore>,
+        former: &[TakenRecord],
+        now: Now,
+    ) -> std::io::Result<()> {
+        self.authenticator.keep_taken(store, former, now)
     }
 
     /// Replaces the policy. What it allowed before stays done.
