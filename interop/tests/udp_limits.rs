@@ -61,8 +61,8 @@ fn nfd_proves_its_address() {
     a_router_proves_itself(Router::nfd);
 }
 
-/// An application of NDNts fetches over UDP what is larger than the limit lets pass at once: whether
-/// it proves itself or not, it has all of it.
+/// An application of NDNts fetches over UDP what is larger than the limit lets pass at once:
+/// whether it proves itself or not, it has all of it.
 #[test]
 fn ndnts_fetches_within_the_limit() {
     let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };

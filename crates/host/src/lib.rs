@@ -3,9 +3,9 @@
 //! lookup ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]),
 //! memory that is kept from core dumps ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator
 //! under which large tables have huge pages ([`HugePages`]), sums of who has how much of what is
-//! limited ([`shares`]), networks of addresses ([`Subnet`]), which requests of browsers a page of this machine answers
-//! ([`web`]), threads that close what peers sent ([`closing`], [`rights`]), threads
-//! that give way to others ([`give_way`]), and files that must outlive a crash ([`disk`]).
+//! limited ([`shares`]), networks of addresses ([`Subnet`]), which requests of browsers a page of
+//! this machine answers ([`web`]), threads that close what peers sent ([`closing`], [`rights`]),
+//! threads that give way to others ([`give_way`]), and files that must outlive a crash ([`disk`]).
 //!
 //! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!

@@ -10,8 +10,8 @@ use serde::Deserialize;
 pub struct Metrics {
     /// The address; none are served without.
     pub listen: Option<SocketAddr>,
-    /// Names by which browsers and Prometheus servers may call it, beside addresses, `localhost` and
-    /// the machine's own name.
+    /// Names by which browsers and Prometheus servers may call it, beside addresses, `localhost`
+    /// and the machine's own name.
     pub hosts: Vec<String>,
     /// Faces that have series of their own, the oldest first; all further ones are shown as one, so
     /// that peers do not decide how much a Prometheus server stores.

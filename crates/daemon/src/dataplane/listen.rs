@@ -84,7 +84,8 @@ impl ListenSpec {
         }
     }
 
-    /// Opens it at a worker, for peers of some networks where datagrams are listened for; `None` for a group, which is one face and no listener.
+    /// Opens it at a worker; UDP for peers of these networks, or of all if there are none. `None`
+    /// for a group, which is one face and no listener.
     ///
     /// # Errors
     /// The environment's: an address in use, a device that is not there.

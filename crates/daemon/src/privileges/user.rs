@@ -75,6 +75,8 @@ impl User {
     /// # Errors
     /// What the system refuses. The process must end then.
     pub(super) fn become_it(&self, keep: CapabilitySet) -> Result<(), Errno> {
+        // Root in a container may have less than that; what needs it says so.
+        let keep = if self.uid == 0 { keep & thread::capabilities(None)?.permitted } else { keep };
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         // What the kernel does not know it refuses; what is not kept is taken below all the same.
         for capability in CapabilitySet::all().difference(keep).iter() {
