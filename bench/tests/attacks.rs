@@ -149,6 +149,17 @@ fn connections_that_never_finish_their_first_message_cost_the_honest_no_fetch() 
 }
 
 #[test]
+fn a_forged_address_gets_no_more_than_its_limit() {
+    let Some(figures) = attack("reflection") else { return };
+    assert!(sent(&figures, "reflection.interests") > 2000, "{figures}");
+    // 10 Mbit/s, and what may come at once: a tenth of a second's worth in 3 s, and one packet.
+    let kbit_s = sent(&figures, "reflection.victim_kbit_s");
+    assert!(kbit_s <= 10_500, "{kbit_s} kbit/s reach the victim: {figures}");
+    assert!(kbit_s >= 2000, "nothing was reflected, so that nothing is shown: {figures}");
+    assert_kept(&figures);
+}
+
+#[test]
 fn all_attacks_at_once_leave_a_router_that_answers() {
     let Some(figures) = attack("all") else { return };
     let attacks = figures["sent"].as_object().expect("what was sent").len();

@@ -12,4 +12,5 @@ mod ndnts;
 mod python_ndn;
 mod routing;
 mod signatures;
+mod udp_limits;
 mod xrootd;

@@ -10,7 +10,7 @@ use namely_wire::{
     DataBuilder, InterestBuilder, LpFraming, LpHeaders, Name, PACKET_OCTETS_MAX, encode_lp_header,
 };
 
-use super::{Done, End, name, nonce};
+use super::{Done, End, STEP, name, nonce};
 use crate::attacks::Place;
 
 /// Interests that pend, in all.
@@ -37,6 +37,12 @@ const FRAGMENTS: u64 = 128 * 1024;
 
 /// Peers that send them.
 const FRAGMENT_PEERS: u64 = 256;
+
+/// Interests a second in the name of an address that asked for nothing: 0.4 MB/s.
+const REFLECTED_PER_SECOND: f64 = 7000.0;
+
+/// The number of that address among the attacker's: others make faces.
+const VICTIM: u64 = SOURCES;
 
 /// An address of this machine's own net that is the attacker's alone.
 fn source(number: u64) -> Ipv4Addr {
@@ -139,6 +145,39 @@ pub(super) fn fragments(place: &Place, end: &End) -> io::Result<Done> {
     });
     end.wait();
     Ok(BTreeMap::from([("fragments", sent)]))
+}
+
+/// Interests for segments of an object that is cached, from an address that answers nothing: to the
+/// router it is one whose owner asked for nothing. What arrives there is counted.
+pub(super) fn reflection(place: &Place, end: &End) -> io::Result<Done> {
+    let (object, victim) = (name(&place.object)?, peer(place, source(VICTIM))?);
+    victim.set_nonblocking(false)?;
+    victim.set_read_timeout(Some(STEP))?;
+    let (mut sent_octets, arrived, end) = (0, victim.try_clone()?, *end);
+    let started = std::time::Instant::now();
+    // All the time, since a socket's buffer holds little of what may come.
+    let reading = std::thread::spawn(move || {
+        let (mut victim_octets, mut datagram) = (0, vec![0; 1 << 16]);
+        while end.is_ahead() {
+            victim_octets += arrived.recv(&mut datagram).map_or(0, |octets| octets as u64);
+        }
+        victim_octets
+    });
+    let interests = (end.length.as_secs_f64() * REFLECTED_PER_SECOND) as u64;
+    let sent = end.spread(interests, 1.0, |n| {
+        let segment = object.join_segment(n % place.segments.max(1));
+        let interest = InterestBuilder::new(segment).nonce(nonce(n)).lifetime_ms(1000).build();
+        sent_octets += interest.len() as u64;
+        victim.send(&interest).map(|_| ())
+    });
+    let victim_octets = reading.join().map_err(|_| io::Error::other("what counts what arrives has ended"))?;
+    let kbit_s = (victim_octets as f64 * 8.0 / 1000.0 / started.elapsed().as_secs_f64()) as u64;
+    Ok(BTreeMap::from([
+        ("interests", sent),
+        ("sent_octets", sent_octets),
+        ("victim_octets", victim_octets),
+        ("victim_kbit_s", kbit_s),
+    ]))
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
         Attack::Faces => datagrams::faces(place, end),
         Attack::Poison => datagrams::poison(place, end),
         Attack::Fragments => datagrams::fragments(place, end),
+        Attack::Reflection => datagrams::reflection(place, end),
         Attack::Readers => streams::readers(place, end),
         Attack::Handshakes => streams::handshakes(place, end),
         Attack::Descriptors => local::descriptors(place, end),

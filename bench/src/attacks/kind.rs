@@ -27,6 +27,8 @@ pub enum Attack {
     Fragments,
     /// Connections that never finish their first message
     Handshakes,
+    /// Interests for cached Data in the name of an address that asked for nothing
+    Reflection,
     /// All of these at once
     All,
 }
@@ -44,6 +46,7 @@ impl Attack {
             Attack::Memory => "memory",
             Attack::Fragments => "fragments",
             Attack::Handshakes => "handshakes",
+            Attack::Reflection => "reflection",
             Attack::All => "all",
         }
     }

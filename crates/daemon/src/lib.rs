@@ -18,6 +18,7 @@ mod privileges;
 mod router;
 mod run;
 mod service;
+mod taken;
 mod threads;
 #[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;

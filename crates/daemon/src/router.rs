@@ -24,6 +24,7 @@ use crate::kernel::{self, Kernel, Opened};
 use crate::key::RouterKey;
 use crate::metrics;
 use crate::service::GivenSocket;
+use crate::taken::TakenFile;
 use crate::threads::start_beside;
 use crate::vip;
 
@@ -68,13 +69,15 @@ impl Router {
     /// As [`Router::start`].
     pub fn start_with(config: Config, ended: impl FnOnce() + Send + 'static) -> Result<Router, Failure> {
         let key = RouterKey::read(&config)?;
-        Self::start_keyed(config, key, Vec::new(), ended)
+        Self::start_keyed(config, key, None, Vec::new(), ended)
     }
 
-    /// The same with the key that was read before, and sockets that listen already.
+    /// The same with the key that was read before, the file of commands that were taken, and
+    /// sockets that listen already.
     pub(crate) fn start_keyed(
         config: Config,
         key: RouterKey,
+        taken: Option<TakenFile>,
         given: Vec<GivenSocket>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
@@ -97,6 +100,9 @@ impl Router {
         let vip = vip::start(&config, &plane, &core, disk.as_ref(), &key)?;
         let served = config.metrics.clone();
         let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
+        if let Some(taken) = taken {
+            control.keep_taken(taken, start);
+        }
         if let Some(discovery) = &discovery {
             control.set_discovery(discovery);
         }
@@ -123,7 +129,9 @@ impl Router {
             start_ms: start.unix_ms,
             faces_max: served.faces_max,
         };
-        let metrics = served.listen.map(|address| metrics::Running::start(address, source)).transpose()?;
+        let metrics = served.listen;
+        let metrics =
+            metrics.map(|address| metrics::Running::start(address, &served.hosts, source)).transpose()?;
         let thread = start_beside("namely-control", move || {
             let _ended = Ended(Some(ended));
             control.run();
@@ -286,6 +294,8 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.face_shares = config.faces.shares();
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
     options.io.udp.unanswered_idle_ns = config.faces.idle_unanswered_s.saturating_mul(1_000_000_000);
+    options.io.unproven = config.faces.unproven();
+    options.interests_from = config.faces.interests_from.as_slice().into();
     options.io.read_octets_per_turn = config.faces.read_octets_per_turn as usize;
     options.io.read_datagrams_per_turn = config.faces.read_datagrams_per_turn;
     options.io.busy_poll_us = config.faces.busy_poll_us;

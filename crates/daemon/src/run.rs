@@ -33,12 +33,12 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     log::set(&config.log.level, config.log.format);
     let given = service::take()?;
     let key = RouterKey::read(&config)?;
-    privileges::give_up(&config, args.config.as_deref())?;
+    let taken = privileges::give_up(&config, args.config.as_deref())?;
     // Before anything is announced: a signal that comes at once must not end the process by itself.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| Failure::new(Exit::Failed, format!("no signals: {error}")))?;
     let end_of_signals = signals.handle();
-    let router = Router::start_keyed(config, key, given, move || end_of_signals.close())?;
+    let router = Router::start_keyed(config, key, taken, given, move || end_of_signals.close())?;
     announce(router.listening(), router.metrics());
     service::ready();
     let watchdog = Watchdog::start(router.health());

@@ -147,6 +147,26 @@ fn a_command_that_a_former_router_took_is_refused_by_its_successor() {
     client.register("/alice/x");
 }
 
+/// A crash, and a start as soon as can be; and a host whose clock is a minute ahead.
+#[test]
+fn a_command_is_not_taken_again_by_a_router_that_starts_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
+    let config = config_with_key(&certificate, "manage = true");
+    let mut daemon = Daemon::start_with(&config, &[]);
+    for (prefix, ahead_ms) in [("/now", 0), ("/ahead", 60_000)] {
+        let command = Command::RibRegister.name(Scope::Localhost, &named(prefix));
+        let interest =
+            sign_interest(&InterestBuilder::new(command), b"", &alice, unix_ms() + ahead_ms).unwrap();
+        assert_eq!(Client::tcp(daemon.tcp()).respond_to(&interest).code, 200);
+        let folder = daemon.kill();
+        daemon = Daemon::start_in(folder, &config, &[]);
+        let mut client = Client::tcp(daemon.tcp());
+        assert_eq!(client.respond_to(&interest).code, 403, "{prefix}");
+        assert_eq!(client.routes(prefix), [], "{prefix}");
+    }
+}
+
 #[test]
 fn an_application_registers_over_loopback_tcp_as_its_user_and_manages_nothing() {
     let daemon = Daemon::start();

@@ -34,11 +34,16 @@ impl Peer {
         peer
     }
 
+    /// What comes next; questions whether this peer receives stay without an answer.
     fn receive(&self) -> Vec<u8> {
-        let mut octets = vec![0; 65536];
-        let length = self.socket.recv(&mut octets).unwrap();
-        octets.truncate(length);
-        octets
+        loop {
+            let mut octets = vec![0; 65536];
+            let length = self.socket.recv(&mut octets).unwrap();
+            octets.truncate(length);
+            if LpView::parse(&octets).is_ok_and(|view| view.tx_sequence.is_none()) {
+                return octets;
+            }
+        }
     }
 
     /// The face answers: an Interest without a route gets its Nack.

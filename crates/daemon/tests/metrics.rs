@@ -37,7 +37,7 @@ fn ask(address: SocketAddr, request: &str) -> (String, String) {
 
 fn scrape(address: SocketAddr) -> String {
     let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
-    let (head, body) = ask(address, &format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{accept}\r\n"));
+    let (head, body) = ask(address, &format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n"));
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("openmetrics-text"), "{head}");
     assert!(body.ends_with("# EOF\n"), "it is whole: {body}");
     body
@@ -153,14 +153,14 @@ fn faces_beyond_the_limit_are_shown_as_one() {
 fn what_else_is_asked_for_is_refused_with_what_to_ask_for() {
     let (_daemon, address) = start("");
     for (request, status, hint) in [
-        ("GET / HTTP/1.1\r\n\r\n", "404 ", "/metrics"),
-        ("POST /metrics HTTP/1.1\r\n\r\n", "405 ", "GET /metrics"),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 ", "/metrics"),
+        ("POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 ", "GET /metrics"),
         ("not http\r\n\r\n", "400 ", "GET /metrics"),
     ] {
         let (head, body) = ask(address, request);
         assert!(head.contains(status) && body.contains(hint), "{request}: {head} {body}");
     }
-    let (head, body) = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    let (head, body) = ask(address, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{head}");
     assert_eq!(value(&scrape(address), "namely_events_total{name=\"metrics.malformed\"}"), Some(3.0));
 }
@@ -170,7 +170,7 @@ fn a_request_may_have_so_many_octets_and_no_more() {
     const REQUEST_OCTETS_MAX: usize = 8192;
     let (_daemon, address) = start("");
     for (octets, status) in [(REQUEST_OCTETS_MAX, "200 "), (REQUEST_OCTETS_MAX + 1, "431 ")] {
-        let start = "GET /metrics HTTP/1.1\r\nX: ";
+        let start = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ";
         let request = format!("{start}{}\r\n\r\n", "x".repeat(octets - start.len() - 4));
         assert_eq!(request.len(), octets);
         let (head, _) = ask(address, &request);
@@ -183,15 +183,6 @@ fn scrapers_that_say_nothing_are_ended_and_packets_go_on_meanwhile() {
     const CONNECTIONS_MAX: usize = 8;
     let (daemon, address) = start("");
     let mut idle: Vec<_> = (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
-    // One more is told to come back at once.
-    let refused = until("a connection is refused", || {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok();
-        Some(answer).filter(|answer| !answer.is_empty())
-    });
-    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     // The router serves its applications, whatever holds its scrapers.
     let (mut producer, mut consumer) = (daemon.connect(), daemon.connect());
     producer.register("/p");
@@ -207,7 +198,49 @@ fn scrapers_that_say_nothing_are_ended_and_packets_go_on_meanwhile() {
     assert!(since.elapsed() < PATIENCE);
     let text = until("there is room again", || std::panic::catch_unwind(|| scrape(address)).ok());
     assert!(value(&text, "namely_events_total{name=\"metrics.too_slow\"}") >= Some(8.0), "{text}");
-    assert!(value(&text, "namely_events_total{name=\"metrics.refused\"}") >= Some(1.0), "{text}");
+}
+
+/// Waits until a counter has come to so many: a text is given again for a moment.
+fn counted(address: SocketAddr, name: &str, least: f64) {
+    let series = format!("namely_events_total{{name=\"{name}\"}}");
+    until(name, || value(&scrape(address), &series).filter(|value| *value >= least));
+}
+
+/// Eight connections that say half a request, and one more before each scrape.
+#[test]
+fn half_requests_do_not_keep_a_scraper_out() {
+    let (_daemon, address) = start("");
+    let half = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+        stream
+    };
+    let mut halves: Vec<_> = (0..8).map(|_| half()).collect();
+    for _ in 0..10 {
+        scrape(address);
+        halves.push(half());
+    }
+    counted(address, "metrics.gave_way", 10.0);
+}
+
+#[test]
+fn metrics_are_for_no_page_of_another_site() {
+    let (_daemon, address) = start("[metrics]\nhosts = [\"router.example\"]\n");
+    for (lines, status) in [
+        ("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464", "200 "),
+        ("GET /metrics HTTP/1.1\r\nHost: router.example", "200 "),
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example", "421 "),
+        ("GET /metrics HTTP/1.1\r\nHost: [::1]@evil.example", "421 "),
+        ("GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost", "421 "),
+        ("GET /metrics HTTP/1.1", "400 "),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example", "403 "),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site", "403 "),
+    ] {
+        let (head, body) = ask(address, &format!("{lines}\r\n\r\n"));
+        assert!(head.contains(status), "{lines}: {head}");
+        assert_eq!(body.contains("namely_build_info"), status == "200 ", "{lines}");
+    }
+    counted(address, "metrics.foreign", 6.0);
 }
 
 #[test]

@@ -115,6 +115,27 @@ fn a_router_for_a_low_port_or_ethernet_keeps_just_the_rights_for_that() {
     it_lives(daemon, config);
 }
 
+/// The config names no user, and this machine has none for routers.
+#[test]
+fn root_without_a_user_for_routers_keeps_only_what_faces_need() {
+    if !is_root() || namely_host::users::ids_of("namely").is_some() {
+        return;
+    }
+    let ether = "[[face]]\nremote = \"ether://[02:00:00:00:00:01]\"\nlocal = \"dev://no-such0\"\n";
+    for (config, kept) in [("", 0), (ether, 1u64 << 13)] {
+        let mut daemon = Daemon::start_with(config, &[]);
+        assert_eq!(status(&daemon, "Uid"), "0 0 0 0");
+        for set in ["CapPrm", "CapEff", "CapBnd"] {
+            assert_eq!(status(&daemon, set), format!("{kept:016x}"), "{set}");
+        }
+        for set in ["CapInh", "CapAmb"] {
+            assert_eq!(status(&daemon, set), "0000000000000000", "{set}");
+        }
+        assert!(daemon.wait_for_log("there is no user `namely`").contains("only those"));
+        it_lives(daemon, config);
+    }
+}
+
 #[test]
 fn a_user_that_is_asked_for_and_does_not_exist_is_an_error() {
     if !is_root() {

@@ -12,6 +12,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
+use namely_host::web::PageRefusal;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -20,6 +21,7 @@ use crate::explore::{self, EXPLORATIONS_MAX};
 use crate::feed::{Feed, Stream};
 use crate::guard::{Guard, Refusal, harden};
 use crate::page;
+use crate::places::Place;
 use crate::reach::{Reach, Trouble};
 use crate::server::REQUEST_TIMEOUT;
 use crate::{Counters, Options, meanings};
@@ -70,14 +72,27 @@ impl Site {
     }
 }
 
-pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn answer(site: &Arc<Site>, place: &Place, request: Request<Incoming>) -> Response<Body> {
     Counters::count(&site.counters.requests);
-    let mut response = match site.guard.check_host(request.headers()) {
+    let is_passing = place.is_kept() && !has_token(site, &request);
+    if place.is_kept() && !is_passing {
+        place.show_token();
+    }
+    let mut response = match site.guard.check_host(&request) {
+        // A browser asks for the page's files without the token.
+        Ok(()) if is_passing && page::file(request.uri().path()).is_none() => full(site),
         Ok(()) => admitted(site, request).await,
         Err(refusal) => refused(site, refusal),
     };
+    if is_passing {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     harden(response.headers_mut());
     response
+}
+
+fn has_token(site: &Site, request: &Request<Incoming>) -> bool {
+    site.guard.check_token(request.headers()).is_ok()
 }
 
 async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body> {
@@ -85,7 +100,7 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
     let path = request.uri().path().to_owned();
     match (is_reading, path.as_str()) {
         (true, "/api/events") => match site.guard.check_reading(request.headers()) {
-            Ok(()) => events(site),
+            Ok(()) => events(site, has_token(site, &request)),
             Err(refusal) => refused(site, refusal),
         },
         // What is asked for is for who may change the router alone.
@@ -114,13 +129,15 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
 
 fn refused(site: &Site, refusal: Refusal) -> Response<Body> {
     let (counter, status, why) = match refusal {
-        Refusal::NoHost => (&site.counters.refused_host, StatusCode::BAD_REQUEST, "a request names one host"),
-        Refusal::Host => (
+        Refusal::Page(PageRefusal::NoHost) => {
+            (&site.counters.refused_host, StatusCode::BAD_REQUEST, "a request names one host")
+        }
+        Refusal::Page(PageRefusal::Host) => (
             &site.counters.refused_host,
             StatusCode::MISDIRECTED_REQUEST,
             "this page is not called so: use an address, localhost, or a name that was given with --host",
         ),
-        Refusal::Origin => {
+        Refusal::Page(PageRefusal::Site) => {
             (&site.counters.refused_host, StatusCode::FORBIDDEN, "a page of another site asks")
         }
         Refusal::Token => (
@@ -140,6 +157,16 @@ fn fault(site: &Site, status: StatusCode, why: &str) -> Response<Body> {
 
 fn busy(site: &Site, what: &str) -> Response<Body> {
     Counters::count(&site.counters.refused_busy);
+    later(what)
+}
+
+/// The places that are left are for who has the token.
+fn full(site: &Site) -> Response<Body> {
+    Counters::count(&site.counters.refused_full);
+    later("connections")
+}
+
+fn later(what: &str) -> Response<Body> {
     let mut response = tell(
         StatusCode::SERVICE_UNAVAILABLE,
         &json!({"error": format!("as many {what} as may be are under way")}),
@@ -228,8 +255,8 @@ fn troubled(trouble: &Trouble) -> Response<Body> {
     tell(StatusCode::BAD_GATEWAY, &json!({"error": trouble.what, "hint": trouble.hint}))
 }
 
-fn events(site: &Site) -> Response<Body> {
-    match site.feed.watch() {
+fn events(site: &Site, has_token: bool) -> Response<Body> {
+    match site.feed.watch(has_token) {
         Some(stream) => streamed(stream),
         None => busy(site, "pages"),
     }

@@ -16,6 +16,11 @@ use crate::Counters;
 /// Pages that are told of changes at once.
 pub const STREAMS_MAX: usize = 16;
 
+/// Those among them that are kept for who has the token.
+pub const STREAMS_FOR_TOKEN: usize = 4;
+
+const _: () = assert!(STREAMS_FOR_TOKEN < STREAMS_MAX);
+
 /// What is told of names to a page that does not take it; the oldest goes.
 const NAMES_WAITING_MAX: usize = 2;
 
@@ -45,6 +50,8 @@ pub(crate) struct Feed {
 struct Inner {
     routers: Vec<Look>,
     streams: usize,
+    /// Those among them without the token.
+    streams_without_token: usize,
     /// Counts what makes a look due before its time.
     rings: u64,
     is_stopped: bool,
@@ -59,13 +66,20 @@ pub(crate) struct Stream {
     whole: Option<Arc<str>>,
     /// Of what is asked for: each event is whole.
     is_of_names: bool,
+    has_token: bool,
 }
 
 impl Feed {
     pub(crate) fn new(routers: usize, counters: Arc<Counters>) -> Arc<Self> {
         let (names, routers) = (routers, vec![Look::default(); routers]);
         Arc::new(Feed {
-            inner: Mutex::new(Inner { routers, streams: 0, rings: 0, is_stopped: false }),
+            inner: Mutex::new(Inner {
+                routers,
+                streams: 0,
+                streams_without_token: 0,
+                rings: 0,
+                is_stopped: false,
+            }),
             bell: Condvar::new(),
             changes: broadcast::Sender::new(CHANGES_WAITING_MAX),
             names: (0..names).map(|_| broadcast::Sender::new(NAMES_WAITING_MAX)).collect(),
@@ -77,28 +91,37 @@ impl Feed {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream of changes; `None` if there are as many as may be.
-    pub(crate) fn watch(self: &Arc<Self>) -> Option<Stream> {
-        let inner = self.enter()?;
+    /// A stream of changes, for who has the token or not; `None` if there are as many as may be.
+    pub(crate) fn watch(self: &Arc<Self>, has_token: bool) -> Option<Stream> {
+        let inner = self.enter(has_token)?;
         let (changes, whole) = (self.changes.subscribe(), Some(inner.whole()));
-        Some(Stream { feed: self.clone(), changes, whole, is_of_names: false })
+        Some(Stream { feed: self.clone(), changes, whole, is_of_names: false, has_token })
     }
 
     /// A stream of the names that a router is asked for, which it is looked at for while there is
-    /// one; `None` if there are as many streams as may be, or no such router.
+    /// one; `None` if there are as many streams as may be, or no such router. It is for who has the
+    /// token.
     pub(crate) fn watch_names(self: &Arc<Self>, router: usize) -> Option<Stream> {
         let names = self.names.get(router)?;
-        let _inner = self.enter()?;
-        Some(Stream { feed: self.clone(), changes: names.subscribe(), whole: None, is_of_names: true })
+        let _inner = self.enter(true)?;
+        Some(Stream {
+            feed: self.clone(),
+            changes: names.subscribe(),
+            whole: None,
+            is_of_names: true,
+            has_token: true,
+        })
     }
 
     /// A place for one more stream.
-    fn enter(&self) -> Option<MutexGuard<'_, Inner>> {
+    fn enter(&self, has_token: bool) -> Option<MutexGuard<'_, Inner>> {
         let mut inner = self.inner();
-        if inner.streams >= STREAMS_MAX {
+        let is_open = has_token || inner.streams_without_token < STREAMS_MAX - STREAMS_FOR_TOKEN;
+        if inner.streams >= STREAMS_MAX || !is_open {
             return None;
         }
         inner.streams += 1;
+        inner.streams_without_token += usize::from(!has_token);
         inner.rings += 1;
         self.bell.notify_all();
         Some(inner)
@@ -246,6 +269,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let mut inner = self.feed.inner();
         inner.streams -= 1;
+        inner.streams_without_token -= usize::from(!self.has_token);
         // Who comes later is not to see what was long ago.
         if inner.streams == 0 {
             inner.routers.iter_mut().for_each(|look| *look = Look::default());
@@ -281,7 +305,7 @@ mod tests {
     #[test]
     fn a_page_gets_the_whole_and_then_what_changes() {
         let feed = feed();
-        let mut stream = feed.watch().unwrap();
+        let mut stream = feed.watch(true).unwrap();
         feed.found(0, look(1, &[(1, 1), (2, 1)]));
         feed.found(0, look(1, &[(1, 1), (2, 1)]));
         feed.found(0, look(2, &[(1, 5), (3, 1)]));
@@ -290,7 +314,7 @@ mod tests {
         assert_eq!(next(&mut stream), ("change".into(), all));
         let some = json!({"router": 0, "sections": {"a": 2}, "faces": {"1": 5, "3": 1}, "gone": [2]});
         assert_eq!(next(&mut stream), ("change".into(), some), "and nothing of what was the same");
-        let mut later = feed.watch().unwrap();
+        let mut later = feed.watch(true).unwrap();
         let (name, data) = next(&mut later);
         assert_eq!((name.as_str(), &data["routers"][0]["faces"]), ("state", &json!({"1": 5, "3": 1})));
     }
@@ -299,7 +323,7 @@ mod tests {
     fn so_many_changes_wait_for_a_page_and_one_more_is_the_whole_state() {
         for (changes, lagged) in [(CHANGES_WAITING_MAX, 0), (CHANGES_WAITING_MAX + 1, 1)] {
             let feed = feed();
-            let mut stream = feed.watch().unwrap();
+            let mut stream = feed.watch(true).unwrap();
             next(&mut stream);
             (1..=changes as u64).for_each(|n| feed.found(0, look(n, &[])));
             let (name, data) = next(&mut stream);
@@ -312,18 +336,30 @@ mod tests {
     }
 
     #[test]
+    fn some_pages_are_kept_for_who_has_the_token() {
+        let feed = feed();
+        let others = STREAMS_MAX - STREAMS_FOR_TOKEN;
+        let mut without: Vec<_> = (0..others).map(|_| feed.watch(false).unwrap()).collect();
+        assert!(feed.watch(false).is_none());
+        let _with: Vec<_> = (0..STREAMS_FOR_TOKEN).map(|_| feed.watch(true).unwrap()).collect();
+        assert!(feed.watch(true).is_none());
+        without.pop();
+        assert!(feed.watch(false).is_some());
+    }
+
+    #[test]
     fn so_many_pages_are_told_and_no_more() {
         let feed = feed();
-        let mut all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.watch().unwrap()).collect();
-        assert!(feed.watch().is_none());
+        let mut all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.watch(true).unwrap()).collect();
+        assert!(feed.watch(true).is_none());
         all.pop();
-        assert!(feed.watch().is_some());
+        assert!(feed.watch(true).is_some());
     }
 
     #[test]
     fn names_are_wanted_while_somebody_listens_for_them_and_who_is_late_hears_the_newest() {
         let feed = feed();
-        let page = feed.watch().unwrap();
+        let page = feed.watch(true).unwrap();
         assert!(!feed.wants_names(0) && feed.watch_names(1).is_none());
         let mut names = feed.watch_names(0).unwrap();
         assert!(feed.wants_names(0) && !feed.wants_names(1));
@@ -334,9 +370,9 @@ mod tests {
         assert!(!feed.wants_names(0));
         // Each has a place among the streams.
         let all: Vec<_> = (1..STREAMS_MAX).map(|_| feed.watch_names(0).unwrap()).collect();
-        assert!(feed.watch_names(0).is_none() && feed.watch().is_none());
+        assert!(feed.watch_names(0).is_none() && feed.watch(true).is_none());
         drop((all, page));
-        assert!(feed.watch().is_some());
+        assert!(feed.watch(true).is_some());
     }
 
     #[test]
@@ -344,11 +380,11 @@ mod tests {
         let feed = feed();
         let looker = feed.clone();
         let waits = std::thread::spawn(move || looker.pause(Duration::ZERO));
-        let stream = feed.watch().unwrap();
+        let stream = feed.watch(true).unwrap();
         assert!(waits.join().unwrap().is_some());
         feed.found(0, look(1, &[]));
         drop(stream);
-        assert_eq!(next(&mut feed.watch().unwrap()).1["routers"][0]["sections"], json!({}), "it is old");
+        assert_eq!(next(&mut feed.watch(true).unwrap()).1["routers"][0]["sections"], json!({}), "it is old");
         feed.stop();
         assert_eq!(feed.pause(Duration::ZERO), None);
     }

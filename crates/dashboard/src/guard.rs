@@ -1,14 +1,13 @@
 //! Who may ask: the token, the host that a browser believes to talk to, and what a browser may do
 //! with the page.
 //!
-//! A page of another site can have a browser send requests here, and by changing what its own name
-//! resolves to (DNS rebinding) read the answers. So a request must name an address, `localhost` or
-//! a name that the operator gave: what a name resolves to is nobody's secret.
+//! Which hosts and sites may be named is `namely_host::web`'s to say.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use http::HeaderMap;
 use http::header::{self, HeaderValue};
+use http::{HeaderMap, Request};
+use namely_host::web::{PageHosts, PageRefusal};
 
 /// What a browser may do with the page: nothing but what comes from here, no scripts or styles in
 /// the text, in no frame.
@@ -21,19 +20,15 @@ const CSP: HeaderValue = HeaderValue::from_static(
 #[derive(Debug)]
 pub(crate) struct Guard {
     token: String,
-    hosts: Vec<String>,
+    hosts: PageHosts,
     reading_needs_token: bool,
 }
 
 /// Why a request is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It names no host, or several.
-    NoHost,
-    /// It names a host that may not be this one.
-    Host,
-    /// A page of another site sent it.
-    Origin,
+    /// It is not for this page, or a page of another site sent it.
+    Page(PageRefusal),
     /// It has no token, or another.
     Token,
 }
@@ -43,6 +38,7 @@ impl Guard {
     pub(crate) fn new(address: SocketAddr, hosts: Vec<String>) -> Option<Self> {
         let octets = namely_host::random::<16>().ok()?;
         let token = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        let hosts = PageHosts::new(hosts);
         Some(Guard { token, hosts, reading_needs_token: !address.ip().to_canonical().is_loopback() })
     }
 
@@ -54,29 +50,10 @@ impl Guard {
         self.reading_needs_token
     }
 
-    /// Whether the host that a request names may be this one.
-    pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let mut named = headers.get_all(header::HOST).iter();
-        let (Some(host), None) = (named.next(), named.next()) else { return Err(Refusal::NoHost) };
-        let host = host.to_str().map_err(|_| Refusal::Host)?;
-        if !self.is_ours(host) {
-            return Err(Refusal::Host);
-        }
-        // Browsers say which page has a request sent; other programs say nothing.
-        match headers.get(header::ORIGIN) {
-            Some(origin) if origin.as_bytes() != format!("http://{host}").as_bytes() => Err(Refusal::Origin),
-            _ => Ok(()),
-        }
-    }
-
-    fn is_ours(&self, host: &str) -> bool {
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split_once(']').map_or("", |(address, _)| address),
-            None => host.split_once(':').map_or(host, |(name, _)| name),
-        };
-        name.parse::<IpAddr>().is_ok()
-            || name.eq_ignore_ascii_case("localhost")
-            || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+    /// Whether a request is for this page, and comes from it or from no page.
+    pub(crate) fn check_host<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let fields = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        self.hosts.check(&request.uri().to_string(), fields).map_err(Refusal::Page)
     }
 
     /// Whether a request may read what the routers tell.
@@ -119,35 +96,22 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_an_address_localhost_or_a_name_that_was_given() {
+    fn what_is_for_another_host_or_of_another_site_is_refused() {
         let guard = Guard::new(([127, 0, 0, 1], 9465).into(), vec!["lab.example".into()]).unwrap();
-        for host in
-            ["127.0.0.1:9465", "localhost:1", "LocalHost", "[::1]:9465", "192.0.2.1", "lab.example:80"]
-        {
-            assert_eq!(guard.check_host(&headers(&[(header::HOST, host)])), Ok(()), "{host}");
-        }
-        for host in
-            ["evil.example:9465", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::1", "[x]:1"]
-        {
-            assert_eq!(guard.check_host(&headers(&[(header::HOST, host)])), Err(Refusal::Host), "{host}");
-        }
-        assert_eq!(guard.check_host(&headers(&[])), Err(Refusal::NoHost));
-        let mut twice = headers(&[(header::HOST, "localhost")]);
-        twice.append(header::HOST, HeaderValue::from_static("localhost"));
-        assert_eq!(guard.check_host(&twice), Err(Refusal::NoHost));
-    }
-
-    #[test]
-    fn a_page_of_another_site_is_refused() {
-        let guard = Guard::new(([127, 0, 0, 1], 9465).into(), Vec::new()).unwrap();
-        for (origin, is_right) in [
-            ("http://localhost:1", true),
-            ("http://evil.example", false),
-            ("null", false),
-            ("http://localhost:2", false),
+        for (target, host, field, checked) in [
+            ("/", "lab.example:80", None, Ok(())),
+            ("http://lab.example:80/", "lab.example:80", None, Ok(())),
+            ("http://evil.example/", "lab.example:80", None, Err(PageRefusal::Host)),
+            ("/", "[::1]@evil.example", None, Err(PageRefusal::Host)),
+            ("/", "localhost:1", Some(("origin", "http://evil.example")), Err(PageRefusal::Site)),
+            ("/", "localhost:1", Some(("sec-fetch-site", "cross-site")), Err(PageRefusal::Site)),
         ] {
-            let headers = headers(&[(header::HOST, "localhost:1"), (header::ORIGIN, origin)]);
-            assert_eq!(guard.check_host(&headers).is_ok(), is_right, "{origin}");
+            let mut request = Request::builder().uri(target).header(header::HOST, host);
+            if let Some((name, value)) = field {
+                request = request.header(name, value);
+            }
+            let checked = checked.map_err(Refusal::Page);
+            assert_eq!(guard.check_host(&request.body(()).unwrap()), checked, "{target} {host} {field:?}");
         }
     }
 

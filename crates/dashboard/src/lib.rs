@@ -23,6 +23,7 @@ mod feed;
 mod guard;
 mod look;
 mod page;
+mod places;
 mod reach;
 mod server;
 mod words;
@@ -43,9 +44,10 @@ use self::guard::Guard;
 pub use self::act::{ACTIONS_MAX, BODY_OCTETS_MAX};
 pub use self::connection::SLOW_TIMEOUT;
 pub use self::explore::{ENTRIES_MAX, EXPLORATIONS_MAX, LISTING_OCTETS_MAX, PREVIEW_OCTETS_MAX};
-pub use self::feed::{CHANGES_WAITING_MAX, STREAMS_MAX};
+pub use self::feed::{CHANGES_WAITING_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX};
 pub use self::look::{COUNTERS_MAX, FACES_MAX, OBJECTS_MAX, ROUTES_MAX, TEXT_CHARS_MAX};
-pub use self::server::{CONNECTIONS_MAX, REQUEST_OCTETS_MAX, REQUEST_TIMEOUT};
+pub use self::places::{CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX};
+pub use self::server::{REQUEST_OCTETS_MAX, REQUEST_TIMEOUT};
 pub use self::words::{Meaning, meanings};
 
 /// Routers of one page.

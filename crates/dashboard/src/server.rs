@@ -8,14 +8,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Counters;
 use crate::answer::{Site, answer};
 use crate::connection::{Connection, SLOW_TIMEOUT};
-
-/// Connections at once; who comes when there are as many hears 503.
-pub const CONNECTIONS_MAX: usize = 64;
+use crate::places::{Place, Places};
 
 /// Longest request line and headers, octets.
 pub const REQUEST_OCTETS_MAX: usize = 16 * 1024;
@@ -23,16 +20,22 @@ pub const REQUEST_OCTETS_MAX: usize = 16 * 1024;
 /// How long a client may take to send a request, or to send the next one.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The same in a place that is kept for who has the token.
+const KEPT_TIMEOUT: Duration = Duration::from_secs(2);
+
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 pub(crate) async fn accept(listener: TcpListener, site: Arc<Site>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::<Places>::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => match places.clone().try_acquire_owned() {
-                Ok(place) => drop(tokio::spawn(converse(stream, site.clone(), place, REQUEST_TIMEOUT))),
-                Err(_) => {
+            Ok((stream, _)) => match places.enter() {
+                Some(place) => {
+                    let timeout = if place.is_kept() { KEPT_TIMEOUT } else { REQUEST_TIMEOUT };
+                    tokio::spawn(converse(stream, site.clone(), Arc::new(place), timeout));
+                }
+                None => {
                     Counters::count(&site.counters.refused_full);
                     refuse(stream).await;
                 }
@@ -53,19 +56,26 @@ async fn refuse(stream: TcpStream) {
     }
 }
 
-async fn converse(stream: TcpStream, site: Arc<Site>, _place: OwnedSemaphorePermit, timeout: Duration) {
+async fn converse(stream: TcpStream, site: Arc<Site>, place: Arc<Place>, timeout: Duration) {
     let counters = site.counters.clone();
     let connection = Connection::new(stream, counters.clone(), SLOW_TIMEOUT);
+    let asked_at = place.clone();
     let service = service_fn(move |request| {
-        let site = site.clone();
-        async move { Ok::<_, Infallible>(answer(&site, request).await) }
+        let (site, place) = (site.clone(), asked_at.clone());
+        async move { Ok::<_, Infallible>(answer(&site, &place, request).await) }
     });
-    let served = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(timeout)
         .max_buf_size(REQUEST_OCTETS_MAX)
-        .serve_connection(TokioIo::new(connection), service)
-        .await;
+        .serve_connection(TokioIo::new(connection), service);
+    let served = tokio::select! {
+        served = serving => served,
+        () = place.gives_way() => {
+            Counters::count(&counters.refused_full);
+            return;
+        }
+    };
     if let Err(error) = served {
         if error.is_timeout() {
             Counters::count(&counters.slow);
@@ -94,7 +104,7 @@ mod tests {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(async move {
-            let place = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+            let place = Arc::new(Arc::<Places>::default().enter().unwrap());
             let (stream, _) = listener.accept().await.unwrap();
             converse(stream, Arc::new(site), place, timeout).await;
         });

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use namely_client::RouteOptions;
 use namely_dashboard::{
-    ACTIONS_MAX, BODY_OCTETS_MAX, CONNECTIONS_MAX, Dashboard, EXPLORATIONS_MAX, Options, PREVIEW_OCTETS_MAX,
-    REQUEST_OCTETS_MAX, STREAMS_MAX, StartError,
+    ACTIONS_MAX, BODY_OCTETS_MAX, CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX, Dashboard, EXPLORATIONS_MAX,
+    Options, PREVIEW_OCTETS_MAX, REQUEST_OCTETS_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX, StartError,
 };
 use namely_socket::PublishOptions;
 use namely_wire::InterestBuilder;
@@ -64,10 +64,16 @@ fn a_request_by_another_name_or_of_another_site_is_refused() {
         ("GET / HTTP/1.0", 400),
         ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example", 403),
         ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost", 200),
+        ("GET /api/events HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site", 403),
+        ("GET / HTTP/1.1\r\nHost: [::1].evil.example", 421),
+        ("GET / HTTP/1.1\r\nHost: [::1]@evil.example", 421),
+        ("GET / HTTP/1.1\r\nHost: localhost:1@evil.example", 421),
+        ("GET http://evil.example/ HTTP/1.1\r\nHost: localhost", 421),
+        ("GET http://localhost/ HTTP/1.1\r\nHost: localhost", 200),
     ] {
         assert_eq!(world.ask(lines, "").status, status, "{lines}");
     }
-    assert_eq!(world.page.counters().refused_host.load(Ordering::Relaxed), 5);
+    assert_eq!(world.page.counters().refused_host.load(Ordering::Relaxed), 10);
 }
 
 #[test]
@@ -238,7 +244,8 @@ fn a_name_is_fetched_verified_and_no_more_of_it_than_is_shown() {
 #[test]
 fn so_many_connections_are_served_and_one_more_hears_503() {
     let world = World::new();
-    let mut all: Vec<_> = (0..CONNECTIONS_MAX).map(|_| world.connect()).collect();
+    let others = CONNECTIONS_MAX - CONNECTIONS_FOR_TOKEN;
+    let mut all: Vec<_> = (0..others).map(|_| world.connect()).collect();
     // Each has its place when it is answered.
     for stream in &mut all {
         stream.write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -246,7 +253,7 @@ fn so_many_connections_are_served_and_one_more_hears_503() {
         std::io::Read::read_exact(stream, &mut octets).unwrap();
         assert_eq!(&octets, b"HTTP/1.1 200");
     }
-    assert_eq!(answer(world.connect()).status, 503);
+    assert_eq!(world.get("/api/words").status, 503);
     assert_eq!(world.page.counters().refused_full.load(Ordering::Relaxed), 1);
     drop(all);
     eventually("places are free again", || world.get("/").status == 200);
@@ -255,11 +262,36 @@ fn so_many_connections_are_served_and_one_more_hears_503() {
 #[test]
 fn so_many_pages_watch_and_one_more_hears_503() {
     let world = World::new();
-    let all: Vec<_> = (0..STREAMS_MAX).map(|_| world.watch()).collect();
+    let all: Vec<_> = (STREAMS_FOR_TOKEN..STREAMS_MAX).map(|_| world.watch()).collect();
     assert!(all.iter().all(|events| events.status == 200));
     assert_eq!(world.watch().status, 503);
     drop(all);
     eventually("it is watched again", || world.watch().status == 200);
+}
+
+/// Half requests and streams of a program without the token, as many as there may be, and more of
+/// them while the operator comes.
+#[test]
+fn programs_without_the_token_do_not_keep_the_operator_out() {
+    let world = World::new();
+    let token = world.page.token();
+    let _streams: Vec<_> = (0..STREAMS_MAX).map(|_| world.watch()).collect();
+    let half = || {
+        let mut stream = world.connect();
+        stream.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+        stream
+    };
+    let mut halves: Vec<_> = (0..2 * CONNECTIONS_MAX).map(|_| half()).collect();
+    for _ in 0..10 {
+        assert_eq!(world.get("/").status, 200, "the page's files");
+        let asked = format!("GET /api/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}");
+        assert_eq!(world.ask(&asked, "").status, 200);
+        halves.push(half());
+    }
+    let request =
+        format!("GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    assert_eq!(Events::of(world.connect(), &request).status, 200, "a stream");
+    assert_eq!(world.get("/api/words").status, 503);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! lookup ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]),
 //! memory that is kept from core dumps ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator
 //! under which large tables have huge pages ([`HugePages`]), sums of who has how much of what is
-//! limited ([`shares`]), threads that close what peers sent ([`closing`], [`rights`]), threads
-//! that give way to others ([`give_way`]), and files that must outlive a crash ([`disk`]).
+//! limited ([`shares`]), networks of addresses ([`Subnet`]), which requests of browsers a page of
+//! this machine answers ([`web`]), threads that close what peers sent ([`closing`], [`rights`]),
+//! threads that give way to others ([`give_way`]), and files that must outlive a crash ([`disk`]).
 //!
 //! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!
@@ -34,14 +35,17 @@ mod secrets;
 pub mod shares;
 #[allow(unsafe_code, reason = "a system call that no library knows; see ARCHITECTURE.md, Invariants")]
 mod slice;
+mod subnet;
 pub mod users;
 mod waker;
+pub mod web;
 
 pub use lookup::lookup;
 pub use pages::{HUGE_PAGE_OCTETS, HugePages, give_back_memory, keep_little_memory};
 pub use random::random;
 pub use secrets::{core_dumps_are_wanted, keep_from_dumps};
 pub use slice::give_way;
+pub use subnet::Subnet;
 pub use waker::Waker;
 
 /// The core's lock. A packet takes some ten of them, each held for a few dozen instructions. This

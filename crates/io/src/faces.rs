@@ -280,9 +280,9 @@ impl<H: Handler> Faces<H> {
             self.relieve();
             (total, _) = self.send_context();
         }
-        let follow_up = port.send(outbound, total, context, &mut self.charge)?;
+        let (sent, follow_up) = port.send(outbound, total, context, &mut self.charge);
         self.follow_up(port, follow_up);
-        Ok(())
+        sent
     }
 
     /// Sends a packet with the PrefixAnnouncement that belongs to it, or without where that finds
@@ -299,10 +299,10 @@ impl<H: Handler> Faces<H> {
     ) -> Result<(), SendError> {
         let (total, context) = self.send_context();
         let share = |octets: Vec<u8>| H::Packet::copied(&octets);
-        let follow_up =
-            port.send_announced(outbound, announcement, share, total, context, &mut self.charge)?;
+        let (sent, follow_up) =
+            port.send_announced(outbound, announcement, share, total, context, &mut self.charge);
         self.follow_up(port, follow_up);
-        Ok(())
+        sent
     }
 
     /// Makes room in the queues: what has waited longest in the longest ones of the holder with

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use namely_host::clock;
 use namely_host::shares::Holder;
+use namely_link::Proof;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
+use rustix::io::Errno;
 
 use crate::buffer::Buffer;
 use crate::error::CloseReason;
@@ -19,6 +21,7 @@ use crate::port::FacePort;
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, LinkInfo, Remote};
+use crate::unproven::Unproven;
 
 /// A frame in memory that is shared with its sender.
 pub(crate) use namely_memif::Arrived as SharedFrame;
@@ -218,6 +221,16 @@ impl<'a, H: Handler> AcceptContext<'a, H> {
                 None
             }
         }
+    }
+
+    /// What a peer at a holder's address has until it has proven that it receives; `None` if there
+    /// are no limits.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub(crate) fn unproven(&self, holder: Holder) -> Result<Option<Unproven>, Errno> {
+        let limits = self.io.shared.unproven.limits_of(holder, self.io.now_ns());
+        limits.map(|limits| Ok(Unproven::new(limits, Proof::new(namely_host::random()?)))).transpose()
     }
 
     /// Whether a holder may have another transport as things are; counted if not.

@@ -75,6 +75,7 @@ mod tcp;
 mod turns;
 pub mod udp;
 mod unix;
+mod unproven;
 mod waiting;
 #[cfg(feature = "websocket")]
 pub mod websocket;
@@ -94,10 +95,11 @@ pub use namely_host::shares::Holder;
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
     DispatchedLinks, EthernetOptions, FaceShares, IoOptions, MemifOptions, MulticastOptions, TcpOptions,
-    UdpOptions, Xdp,
+    UdpOptions, UnprovenLimits, Xdp,
 };
 pub use owner::OwnerError;
 pub use packets::PacketSocket;
 pub use port::{FacePort, SendError};
 pub use shared::WORKERS_MAX;
 pub use status::{Carrier, Credentials, FaceState, FaceTag, PortCounters, PortStatus, Reach};
+pub use unproven::UNPROVEN_BURST_NS;

@@ -46,6 +46,8 @@ pub struct IoOptions {
     pub tcp: TcpOptions,
     /// UDP.
     pub udp: UdpOptions,
+    /// What is sent to UDP addresses that have not proven that they receive it.
+    pub unproven: UnprovenLimits,
     /// Shared memory.
     pub memif: MemifOptions,
     /// Ethernet.
@@ -112,6 +114,21 @@ pub struct UdpOptions {
     /// The same where one frame came and nothing was ever sent, ns: whose address that was is not
     /// known.
     pub unanswered_idle_ns: u64,
+}
+
+/// Most of what is sent to UDP addresses that came to a port and have not proven that they receive
+/// what is sent to them, bits per second with the headers of UDP and IP; 0: no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnprovenLimits {
+    /// To one host: an IPv4 address, an IPv6 prefix of 64 bits.
+    pub address_bps: u64,
+    /// To all of them.
+    pub total_bps: u64,
+}
+
+impl UnprovenLimits {
+    /// No limits, and nobody is asked for a proof.
+    pub const NONE: UnprovenLimits = UnprovenLimits { address_bps: 0, total_bps: 0 };
 }
 
 /// Settings of shared-memory faces.
@@ -207,6 +224,7 @@ impl Default for IoOptions {
             reassembly: ReassemblyLimits::default(),
             reassembly_octets_total_max: 64 << 20,
             udp: UdpOptions { idle_ns: 600 * SECOND_NS, unanswered_idle_ns: 30 * SECOND_NS },
+            unproven: UnprovenLimits { address_bps: 10_000_000, total_bps: 100_000_000 },
             memif: MemifOptions {
                 interface: namely_memif::Options { ring_pairs: 4, ring_size_log2: 11, ..Default::default() },
                 mapped_octets_total_max: 1 << 30,

@@ -186,6 +186,11 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         self.frames.octets()
     }
 
+    /// Octets that wait, and in how many frames.
+    pub(crate) fn in_frames(&self) -> (usize, usize) {
+        (self.frames.octets(), self.joined.len())
+    }
+
     pub(crate) fn memory_octets(&self) -> usize {
         self.frames.memory_octets()
     }

@@ -330,6 +330,9 @@ impl<H: Handler> Faces<H> {
                 return None;
             }
         };
+        if port.is_unproven() && port.takes_proof(&view) {
+            return None;
+        }
         if let Err(drop) = self.on_arrival(port, &view) {
             port.count_receive_drop(drop.label());
             return None;

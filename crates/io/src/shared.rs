@@ -14,6 +14,7 @@ use crate::mapped::Mapped;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::reassembly::{LinkReader, ReassemblyShares};
 use crate::udp::peers::Channels;
+use crate::unproven::UnprovenAddresses;
 
 /// Maximum number of workers: a bit for each in every port.
 pub const WORKERS_MAX: usize = 64;
@@ -32,6 +33,8 @@ pub(crate) struct Shared<M, P> {
     pub(crate) mapped: Arc<Mapped<P>>,
     /// What the incomplete messages of all faces take.
     reassembly: ReassemblyShares,
+    /// What is sent to UDP addresses that may be forged.
+    pub(crate) unproven: UnprovenAddresses,
     /// The UDP ports on which peers make themselves known.
     pub(crate) channels: Channels<P>,
     /// The network devices in use.
@@ -50,6 +53,7 @@ impl<M, P> Shared<M, P> {
             faces: FaceTable::new(&options),
             mapped: Mapped::new(&options.memif),
             reassembly: ReassemblyShares::new(options.reassembly_octets_total_max),
+            unproven: UnprovenAddresses::new(options.unproven),
             options,
             dispatched,
             mailboxes,

@@ -9,4 +9,5 @@ mod support;
 mod tcp;
 mod udp;
 mod unix;
+mod unproven;
 mod websocket;

@@ -5,7 +5,9 @@ use crate::support;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use namely_io::{CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions};
+use namely_io::{
+    CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions, UnprovenLimits,
+};
 use namely_skip::{Need, eventually, skip};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
@@ -16,8 +18,9 @@ fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
+/// A loop that sends to its peers whatever it is to send: who must prove what is tested elsewhere.
 fn listening(options: IoOptions) -> (Loop, SocketAddr) {
-    let io = Loop::start(options);
+    let io = Loop::start(IoOptions { unproven: UnprovenLimits::NONE, ..options });
     io.with(|io| io.listen_udp(loopback())).unwrap();
     let address = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
     (io, address)

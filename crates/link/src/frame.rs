@@ -149,6 +149,19 @@ impl<P> Frame<P> {
         Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload })
     }
 
+    /// A frame that holds all of its Fragment itself, or is IDLE; `None` if it exceeds
+    /// [`FRAME_HEADER_OCTETS_MAX`], or there is no memory to write it.
+    pub(crate) fn complete(
+        framing: &LpFraming<'_>,
+        fragment: Option<&[u8]>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Self> {
+        ready(scratch).ok()?;
+        encode_lp_header(&LpHeaders::default(), framing, None, fragment.map(<[u8]>::len), scratch);
+        scratch.extend_from_slice(fragment.unwrap_or_default());
+        Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload: None })
+    }
+
     /// The same of a payload that begins with the packet's PrefixAnnouncement and the Fragment's
     /// TYPE and LENGTH.
     pub(crate) fn announced(

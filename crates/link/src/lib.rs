@@ -29,6 +29,7 @@ mod ordered;
 mod path;
 #[cfg(test)]
 mod path_tests;
+mod proof;
 mod reassembly;
 mod receiver;
 mod reliability;
@@ -43,6 +44,7 @@ pub use counters::{LinkDrop, LinkDrops};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch, Payload};
 pub use path::PATH_OCTETS_BASE;
+pub use proof::{PROOF_QUESTION_OCTETS_MAX, PROOF_RANDOM_OCTETS, Proof, Shown, may_show};
 pub use reassembly::{
     REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal, ReassemblyTotalRef,
 };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use namely_security::validity::UtcTime;
 use namely_security::{
-    CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy, TrustReason,
+    CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TakenRecord, TakenStore,
+    TrustPolicy, TrustReason,
 };
 use namely_wire::mgmt::{Command, ControlResponse};
 use namely_wire::{InterestView, Name, NameRef, key_name_of_locator};
@@ -38,6 +39,15 @@ impl Authenticator {
         let verifier = CommandVerifier::new(trust(&policy), time(start));
         let announcers = Announcers::new(&policy.announcement_anchors);
         Authenticator { policy, verifier, announcers, refusals: BTreeMap::new() }
+    }
+
+    pub(crate) fn keep_taken(
+        &mut self,
+        store: Box<dyn TakenStore>,
+        former: &[TakenRecord],
+        now: Now,
+    ) -> std::io::Result<()> {
+        self.verifier.keep_taken(store, former, time(now))
     }
 
     /// What is known of replays stays: the new policy may have the same keys.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use namely_security::{TakenRecord, TakenStore};
 use namely_wire::mgmt::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, ExplainedRight, FaceEventNotification, FaceStatus, Request, RequestError,
@@ -25,6 +26,9 @@ use crate::reply;
 pub const NEW_FACES_MAX: usize = 16;
 
 /// What others hear of commands that are for this machine.
+/// What is told of a disk's trouble to who does not manage the router.
+const DISK_TROUBLE: &str = "the disk is in trouble: who manages the router sees why";
+
 const NOT_UNDER_LOCALHOP: &str = "only rib commands are taken under /localhop, and only where enabled";
 
 /// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the
@@ -109,6 +113,20 @@ impl Management {
             answered: Answered::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Notes signed commands that are taken in `store`, which has these records of the router that
+    /// ran before. To be called before the first command.
+    ///
+    /// # Errors
+    /// The environment's: nothing is noted then.
+    pub fn keep_taken(
+        &mut self,
+        store: Box<dyn TakenStore>,
+        former: &[TakenRecord],
+        now: Now,
+    ) -> std::io::Result<()> {
+        self.authenticator.keep_taken(store, former, now)
     }
 
     /// Replaces the policy. What it allowed before stays done.
@@ -494,6 +512,7 @@ impl Management {
         let Some(mut production) = Production::new(request.dataset, interest.name, reader(incoming)) else {
             let content = match request.dataset {
                 Dataset::NameExplain => self.explained(&request.list.prefix, incoming, control, now),
+                Dataset::CsDisk => Self::disk(is_superuser, control),
                 _ => self.content(request, control, now),
             };
             return Some(self.snapshots.publish(
@@ -527,14 +546,10 @@ impl Management {
             Dataset::FacesChannels => modules::faces::channels(control.faces),
             // Made in parts.
             Dataset::FibList | Dataset::RibList => Vec::new(),
-            // Depends on who asks: [`Management::explained`].
-            Dataset::NameExplain => Vec::new(),
+            // Depend on who asks: [`Management::explained`], [`Management::disk`].
+            Dataset::NameExplain | Dataset::CsDisk => Vec::new(),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
-            Dataset::CsDisk => {
-                let disk: Vec<_> = control.disk.map(CsDisk::status).into_iter().collect();
-                encode_blocks(&disk)
-            }
             Dataset::CsList => encode_blocks(&[modules::cs::list(&request.list, control.tables, now.ns)]),
             Dataset::NeighborsList => {
                 encode_blocks(&control.neighbors.map(|all| all.neighbors()).unwrap_or_default())
@@ -547,6 +562,19 @@ impl Management {
             Dataset::VipObjects => encode_blocks(&control.vip.map(Vip::objects).unwrap_or_default()),
             Dataset::VipNeighbours => encode_blocks(&control.vip.map(Vip::neighbours).unwrap_or_default()),
         }
+    }
+
+    /// The content store's disk. Where it is and what is kept there is the business of who manages
+    /// the router.
+    fn disk(is_superuser: bool, control: Control<'_>) -> Vec<u8> {
+        let mut disk: Vec<_> = control.disk.map(CsDisk::status).into_iter().collect();
+        for status in disk.iter_mut().filter(|_| !is_superuser) {
+            status.folder.clear();
+            status.pinned.clear();
+            // It may name files.
+            status.trouble = status.trouble.take().map(|_| DISK_TROUBLE.to_owned());
+        }
+        encode_blocks(&disk)
     }
 
     /// What would become of an Interest for `name`, as far as it is the business of who asks.

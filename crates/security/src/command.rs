@@ -5,12 +5,14 @@
 //! start of the process, and above that of every command that the same key sent before (`history`).
 
 mod history;
+mod kept;
 
 use std::fmt;
 
 use namely_wire::{InterestView, Name, SignatureInfoView};
 
 use self::history::History;
+pub use self::kept::{TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX, TakenRecord, TakenStore};
 use crate::crypto::{constant_time_eq, sha256};
 use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::verified::TrustReason;
@@ -68,6 +70,20 @@ impl CommandVerifier {
     /// to the Interest's name, so for commands they are usually explicit: see `docs/trust.md`.
     pub fn new(policy: TrustPolicy, start: CommandTime) -> Self {
         CommandVerifier { verifier: Verifier::new(policy), history: History::new(start) }
+    }
+
+    /// Keeps what is taken in `store`, which has these records of the former process; none if it is
+    /// new. To be called before the first command.
+    ///
+    /// # Errors
+    /// The environment's: nothing is kept then.
+    pub fn keep_taken(
+        &mut self,
+        store: Box<dyn TakenStore>,
+        former: &[TakenRecord],
+        now: CommandTime,
+    ) -> std::io::Result<()> {
+        self.history.keep_in(store, former, now)
     }
 
     /// Replaces the policy, as on a reload. What is known of replays stays.
@@ -192,6 +208,8 @@ pub enum CommandRefusal {
         /// The key.
         key: Name,
     },
+    /// Environment: what was taken cannot be kept for the next process.
+    NotKept(std::io::ErrorKind),
     /// Environment: [`COMMAND_KEYS_MAX`] keys sent commands within the grace period.
     TooManyKeys,
 }
@@ -208,6 +226,7 @@ impl CommandRefusal {
             CommandRefusal::BeforeStart => "before_start",
             CommandRefusal::NonceTooLong => "nonce_too_long",
             CommandRefusal::Replayed { .. } => "replayed",
+            CommandRefusal::NotKept(_) => "not_kept",
             CommandRefusal::TooManyKeys => "too_many_keys",
         }
     }
@@ -245,6 +264,10 @@ impl fmt::Display for CommandRefusal {
                     "not newer than the last command signed by {key}: send it again with the present time"
                 )
             }
+            CommandRefusal::NotKept(why) => write!(
+                f,
+                "the router cannot note that it took the command, so that its successor could take it again: {why}"
+            ),
             CommandRefusal::TooManyKeys => {
                 f.write_str("too many keys send commands just now: try again later")
             }

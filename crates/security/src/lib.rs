@@ -59,7 +59,7 @@ mod verifier;
 pub use certificate::{Certificate, CertificateError, new_key_name};
 pub use command::{
     COMMAND_KEYS_MAX, COMMAND_NONCE_OCTETS_MAX, CommandRefusal, CommandTime, CommandVerifier,
-    has_right_parameters_digest,
+    TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX, TakenRecord, TakenStore, has_right_parameters_digest,
 };
 pub use crypto::{
     CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, Sha256, blake3, encrypt_pkcs8,

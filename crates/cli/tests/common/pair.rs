@@ -68,7 +68,8 @@ impl Pair {
         let uri = format!("unix://{}", home.path(&format!("{i}.sock")).display());
         let file = home.path(&format!("{i}.toml"));
         let listen = [&[uri.as_str()], listen].concat();
-        fs::write(&file, format!("[faces]\nlisten = {listen:?}\n{rest}\n")).unwrap();
+        fs::write(&file, format!("[faces]\nlisten = {listen:?}\n{rest}\n[process]\nuser = \"root\"\n"))
+            .unwrap();
         let mut command = self.up(i);
         command.arg("--config").arg(file);
         home.spawn(command);

@@ -1,11 +1,10 @@
 //! Routes that a neighbour gets by coming: what `nfd-autoreg` does for NFD.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
+use namely_host::Subnet;
 use namely_wire::Name;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::values;
 
@@ -17,7 +16,7 @@ pub struct Autoreg {
     #[serde(deserialize_with = "values::names")]
     pub prefixes: Vec<Name>,
     /// The networks that the neighbour's address must be in, such as `192.0.2.0/24`; absent: any.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "values::subnets")]
     pub from: Vec<Subnet>,
     /// The routes' cost.
     #[serde(default)]
@@ -28,88 +27,5 @@ impl Autoreg {
     /// Returns true if a neighbour at `address` gets the routes.
     pub fn admits(&self, address: IpAddr) -> bool {
         self.from.is_empty() || self.from.iter().any(|subnet| subnet.contains(address))
-    }
-}
-
-/// A network: an address and how many of its leading bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subnet {
-    address: IpAddr,
-    bits: u8,
-}
-
-impl Subnet {
-    /// Returns true if `address` is in the network. An IPv4 address written as IPv6 counts as IPv4.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                leading(u128::from(own.to_bits()) << 96, self.bits)
-                    == leading(u128::from(other.to_bits()) << 96, self.bits)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                leading(own.to_bits(), self.bits) == leading(other.to_bits(), self.bits)
-            }
-            _ => false,
-        }
-    }
-}
-
-fn leading(address: u128, bits: u8) -> u128 {
-    // A shift by all 128 bits is no shift in Rust; without any bit all addresses are equal.
-    if bits == 0 { 0 } else { address >> (128 - u32::from(bits)) }
-}
-
-impl FromStr for Subnet {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is no network: write 192.0.2.0/24 or 2001:db8::/32");
-        let (address, bits) = text.split_once('/').ok_or_else(refuse)?;
-        let address: IpAddr = address.parse().map_err(|_| refuse())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(refuse)?;
-        Ok(Subnet { address, bits })
-    }
-}
-
-impl fmt::Display for Subnet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-impl<'de> Deserialize<'de> for Subnet {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_network_contains_its_addresses_only() {
-        for (network, inside, outside) in [
-            ("192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
-            ("192.0.2.7/32", "192.0.2.7", "192.0.2.6"),
-            ("10.0.0.0/9", "10.127.255.255", "10.128.0.0"),
-            ("0.0.0.0/0", "255.255.255.255", "::1"),
-            ("::/0", "2001:db8::1", "10.0.0.1"),
-            ("2001:db8::/32", "2001:db8:ffff::", "2001:db9::"),
-            ("::1/128", "::1", "::2"),
-            ("192.0.2.0/24", "::ffff:192.0.2.1", "::ffff:192.0.3.1"),
-        ] {
-            let subnet: Subnet = network.parse().unwrap();
-            assert!(subnet.contains(inside.parse().unwrap()), "{network} {inside}");
-            assert!(!subnet.contains(outside.parse().unwrap()), "{network} {outside}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_network_is_refused() {
-        for text in ["192.0.2.0", "192.0.2.0/33", "::/129", "x/8", "192.0.2.0/", "/8", "192.0.2.0/-1"] {
-            assert!(text.parse::<Subnet>().unwrap_err().contains("192.0.2.0/24"), "{text}");
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use namely_host::Subnet;
 use namely_io::IoOptions;
 use namely_link::CodelConfig;
 use namely_transport::{listen_socket, memif_beside};
@@ -13,6 +14,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::links::{Dispatcher, Ethernet, Memif};
 use super::values;
+
+const MBIT: u64 = 1_000_000;
 
 /// Where to listen, and what new faces are given.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -43,6 +46,17 @@ pub struct Faces {
     /// user or address with most lose what waited longest.
     #[serde(deserialize_with = "values::octets")]
     pub queue_octets_total_max: u64,
+    /// Networks whose addresses get a face by sending to a UDP port, such as `192.0.2.0/24`; empty:
+    /// all.
+    #[serde(deserialize_with = "values::subnets")]
+    pub interests_from: Vec<Subnet>,
+    /// Mbit/s that one UDP address gets until it has proven that it receives what is sent to it; 0:
+    /// no limit.
+    #[serde(deserialize_with = "values::mbit_s")]
+    pub unproven_address_mbit_s: u64,
+    /// The same of all such addresses together.
+    #[serde(deserialize_with = "values::mbit_s")]
+    pub unproven_total_mbit_s: u64,
     /// Seconds after which a connection whose peer takes nothing of what waits is closed.
     pub stall_timeout_s: u64,
     /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do
@@ -92,6 +106,9 @@ impl Default for Faces {
             faces_per_address_max: io.face_shares.per_address_max,
             faces_local_reserve: io.face_shares.local_reserve,
             queue_octets_total_max: io.queue_octets_total_max as u64,
+            interests_from: Vec::new(),
+            unproven_address_mbit_s: io.unproven.address_bps / MBIT,
+            unproven_total_mbit_s: io.unproven.total_bps / MBIT,
             stall_timeout_s: io.stall_ns / 1_000_000_000,
             unix_mode: 0o666,
             codel_target_us: codel.target_ns / 1000,
@@ -108,6 +125,14 @@ impl Default for Faces {
 }
 
 impl Faces {
+    /// What is sent to addresses that may be forged.
+    pub(crate) fn unproven(&self) -> namely_io::UnprovenLimits {
+        namely_io::UnprovenLimits {
+            address_bps: self.unproven_address_mbit_s * MBIT,
+            total_bps: self.unproven_total_mbit_s * MBIT,
+        }
+    }
+
     /// Whose the faces may be.
     pub(crate) fn shares(&self) -> namely_io::FaceShares {
         namely_io::FaceShares {

@@ -10,6 +10,9 @@ use serde::Deserialize;
 pub struct Metrics {
     /// The address; none are served without.
     pub listen: Option<SocketAddr>,
+    /// Names by which browsers and Prometheus servers may call it, beside addresses, `localhost`
+    /// and the machine's own name.
+    pub hosts: Vec<String>,
     /// Faces that have series of their own, the oldest first; all further ones are shown as one, so
     /// that peers do not decide how much a Prometheus server stores.
     pub faces_max: usize,
@@ -17,6 +20,6 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Metrics { listen: None, faces_max: 2000 }
+        Metrics { listen: None, hosts: Vec::new(), faces_max: 2000 }
     }
 }

@@ -32,7 +32,7 @@ use serde::Deserialize;
 pub use crate::log::LogFormat;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
-pub use autoreg::{Autoreg, Subnet};
+pub use autoreg::Autoreg;
 pub(crate) use cs::check_budget;
 pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Prototype, Queue};
 pub use discovery::{AcceptRule, Discovery};
@@ -142,7 +142,8 @@ impl Config {
         let faces = changed_keys!(
             self.faces, new.faces, "faces":
             listen, unix_mode, workers, multicast, idle_timeout_s, idle_unanswered_s, faces_max,
-            faces_per_uid_max, faces_per_address_max, faces_local_reserve, queue_octets_total_max, stall_timeout_s, codel_target_us, codel_interval_ms,
+            faces_per_uid_max, faces_per_address_max, faces_local_reserve, queue_octets_total_max, interests_from,
+            unproven_address_mbit_s, unproven_total_mbit_s, stall_timeout_s, codel_target_us, codel_interval_ms,
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
             memif, ethernet,
         );
@@ -165,7 +166,7 @@ impl Config {
         let blocks_max = |config: &Config| config.vip.as_ref().map(|vip| vip.blocks_max());
         let has_both = self.vip.is_some() && new.vip.is_some();
         let register = (has_both && blocks_max(self) != blocks_max(new)).then_some("vip.register");
-        let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, faces_max);
+        let metrics = changed_keys!(self.metrics, new.metrics, "metrics": listen, hosts, faces_max);
         let kernel = changed_keys!(self.kernel, new.kernel, "kernel": enabled);
         let log = changed_keys!(self.log, new.log, "log": format);
         let all = faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery);

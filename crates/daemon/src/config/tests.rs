@@ -253,6 +253,9 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[faces]", "faces_per_address_max", "7"),
     ("[faces]", "faces_local_reserve", "7"),
     ("[faces]", "queue_octets_total_max", "7"),
+    ("[faces]", "interests_from", "[\"192.0.2.0/24\"]"),
+    ("[faces]", "unproven_address_mbit_s", "7"),
+    ("[faces]", "unproven_total_mbit_s", "7"),
     ("[faces]", "stall_timeout_s", "7"),
     ("[faces]", "codel_target_us", "7"),
     ("[faces]", "codel_interval_ms", "7"),
@@ -378,6 +381,11 @@ fn limits_of_links_are_held_to_what_is_possible() {
     let faces = |text: &str| parse(&format!("[faces]\n{text}\n")).map(|config| config.faces);
     let memif = |text: &str| faces(&format!("[faces.memif]\n{text}"));
     let dispatcher = |text: &str| faces(&format!("[faces.dispatcher]\n{text}"));
+    for key in ["unproven_address_mbit_s", "unproven_total_mbit_s"] {
+        assert!(faces(&format!("{key} = 1000000")).is_ok());
+        assert!(faces(&format!("{key} = 1000001")).unwrap_err().contains("at most 1000000"));
+    }
+    assert!(faces("interests_from = [\"192.0.2.1\"]").unwrap_err().contains("192.0.2.0/24"));
     assert_eq!(faces("busy_poll_us = 10000").unwrap().busy_poll_us, 10_000);
     assert!(faces("busy_poll_us = 10001").unwrap_err().contains("at most 10000"));
     assert_eq!(faces("read_octets_per_turn = \"32KiB\"").unwrap().read_octets_per_turn, 32_768);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use namely_host::Subnet;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri, Name};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
@@ -33,6 +34,23 @@ where
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
+
+/// A list of networks.
+pub(super) fn subnets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Subnet>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.into_iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+}
+
+/// A rate in Mbit/s.
+pub(super) fn mbit_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        mbit_s @ 0..=MBIT_S_MAX => Ok(mbit_s),
+        mbit_s => Err(D::Error::custom(format!("{mbit_s} Mbit/s: use at most {MBIT_S_MAX}"))),
+    }
+}
+
+/// The highest rate that can be set, Mbit/s.
+const MBIT_S_MAX: u64 = 1_000_000;
 
 /// Octets: a number, or text with a unit.
 pub(super) fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

@@ -30,6 +30,7 @@ use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 use crate::disk::Disk;
 use crate::kernel::{Heard, Kernel, Listening};
+use crate::taken::TakenFile;
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -128,6 +129,14 @@ impl OrderSender {
 }
 
 impl ControlThread {
+    /// From now on commands that are taken are noted in this file.
+    pub(crate) fn keep_taken(&mut self, taken: TakenFile, start: Now) {
+        let (store, former) = taken.into_parts();
+        if let Err(error) = self.management.keep_taken(store, &former, start) {
+            tracing::warn!("which commands were taken is not kept: {error}");
+        }
+    }
+
     /// The control thread of a router that runs under `config` since `start`.
     pub(crate) fn new(
         plane: Arc<DataPlane>,

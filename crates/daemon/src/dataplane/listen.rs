@@ -4,7 +4,9 @@
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
+use namely_host::Subnet;
 use namely_io::{Faces, Handler, OpenError};
 use namely_wire::{Endpoint, FaceUri, MacAddress};
 
@@ -88,17 +90,22 @@ impl ListenSpec {
         }
     }
 
-    /// Opens it at a worker; `None` for a group, which is one face and no listener.
+    /// Opens it at a worker; UDP for peers of these networks, or of all if there are none. `None`
+    /// for a group, which is one face and no listener.
     ///
     /// # Errors
     /// The environment's: an address in use, a device that is not there.
-    pub(super) fn open<H: Handler>(self, io: &mut Faces<H>) -> Option<Result<FaceUri, OpenError>> {
+    pub(super) fn open<H: Handler>(
+        self,
+        io: &mut Faces<H>,
+        interests_from: &Arc<[Subnet]>,
+    ) -> Option<Result<FaceUri, OpenError>> {
         Some(match self {
             ListenSpec::Unix { path, mode } => io.listen_unix(&path, mode),
             ListenSpec::Given { uri, socket } => io.listen_given(socket, uri),
             ListenSpec::Memif { path, mode } => io.listen_memif(&path, mode),
             ListenSpec::Tcp(address) => io.listen_tcp(address),
-            ListenSpec::Udp(address) => io.listen_udp(address),
+            ListenSpec::Udp(address) => io.listen_udp_from(address, interests_from.clone()),
             #[cfg(feature = "websocket")]
             ListenSpec::WebSocket(address) => io.listen_websocket(address),
             ListenSpec::Ethernet(interface) => io.listen_ethernet(&interface),

@@ -1,7 +1,9 @@
 //! Settings of the data plane.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
+use namely_host::Subnet;
 use namely_io::IoOptions;
 use namely_link::CodelConfig;
 
@@ -22,6 +24,8 @@ pub struct DataPlaneOptions {
     pub dispatcher: DispatcherOptions,
     /// Largest link packet sent on new UDP faces, octets. Peers take no more than 8800.
     pub udp_mtu: usize,
+    /// Networks whose addresses get a face by sending to a UDP port; empty: all.
+    pub interests_from: Arc<[Subnet]>,
     /// Whether users of this machine are known by the sockets that their datagrams come from, and
     /// may ask for management by them.
     pub loopback_udp: bool,
@@ -38,6 +42,7 @@ impl Default for DataPlaneOptions {
             codel: CodelConfig::default(),
             dispatcher: DispatcherOptions::default(),
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,
+            interests_from: Arc::default(),
             loopback_udp: false,
             kernel: false,
         }

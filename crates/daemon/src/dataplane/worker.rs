@@ -457,7 +457,9 @@ impl Worker {
                 self.open_group(io, |io| io.open_ethernet(&interface, group, FacePersistency::Permanent))
             }
             listener => {
-                let opened = listener.open(io).ok_or_else(|| ListenError("no listener".to_owned()))?;
+                let networks = &self.shared.options.interests_from;
+                let opened =
+                    listener.open(io, networks).ok_or_else(|| ListenError("no listener".to_owned()))?;
                 opened.map_err(|error| ListenError(error.to_string()))
             }
         }

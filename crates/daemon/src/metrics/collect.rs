@@ -47,7 +47,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// The present metrics as OpenMetrics text, with `own` counters of who serves them.
-    pub(super) fn text(&self, own: [(&'static str, u64); 4]) -> String {
+    pub(super) fn text(&self, own: [(&'static str, u64); 6]) -> String {
         let shot = self.shot(own);
         let mut text = shot.packets_of_faces();
         let mut registry = Registry::with_prefix("namely");
@@ -59,7 +59,7 @@ impl Source {
         text
     }
 
-    fn shot(&self, own: [(&'static str, u64); 4]) -> Shot {
+    fn shot(&self, own: [(&'static str, u64); 6]) -> Shot {
         let (tables, faces) = self.forwarder();
         let mut counters = tables.counters();
         counters.extend(faces.counters());

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use namely_host::web::{PageHosts, PageRefusal};
+
 use super::{Counts, collect};
 
 /// Largest request, octets; a longer one is refused (431).
@@ -29,9 +31,14 @@ const UNAVAILABLE: &str = "503 Service Unavailable";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Reads a request and answers it; then the connection ends.
-pub(super) fn answer(stream: &TcpStream, counts: &Counts, text: impl FnOnce() -> Option<Arc<str>>) {
+pub(super) fn answer(
+    stream: &TcpStream,
+    hosts: &PageHosts,
+    counts: &Counts,
+    text: impl FnOnce() -> Option<Arc<str>>,
+) {
     let end = Instant::now() + METRICS_TIME_MAX;
-    let done = match request(stream, end) {
+    let done = match request(stream, hosts, end) {
         Ok(Asked::Metrics { open, with_body }) => {
             counts.scrapes.fetch_add(1, Ordering::Relaxed);
             match text() {
@@ -42,6 +49,11 @@ pub(super) fn answer(stream: &TcpStream, counts: &Counts, text: impl FnOnce() ->
         }
         Ok(Asked::Else(status, why)) => {
             counts.malformed.fetch_add(1, Ordering::Relaxed);
+            respond(stream, end, status, PLAIN, why, true)
+        }
+        Ok(Asked::Foreign(refusal)) => {
+            counts.foreign.fetch_add(1, Ordering::Relaxed);
+            let (status, why) = foreign(refusal);
             respond(stream, end, status, PLAIN, why, true)
         }
         Err(Slow) => Err(Slow),
@@ -81,11 +93,25 @@ struct Slow;
 enum Asked {
     /// The metrics, as OpenMetrics or in the older format.
     Metrics { open: bool, with_body: bool },
+    /// Something by another name, or of a page of another site.
+    Foreign(PageRefusal),
     /// Something that is not served: a status, and what to ask for instead.
     Else(&'static str, &'static str),
 }
 
-fn request(mut stream: &TcpStream, end: Instant) -> Result<Asked, Slow> {
+/// What somebody is told whose browser was made to ask, or may have been.
+fn foreign(refusal: PageRefusal) -> (&'static str, &'static str) {
+    match refusal {
+        PageRefusal::NoHost => ("400 Bad Request", "a request names one host\n"),
+        PageRefusal::Host => (
+            "421 Misdirected Request",
+            "metrics are not called so: use an address, localhost, or a name of `metrics.hosts`\n",
+        ),
+        PageRefusal::Site => ("403 Forbidden", "a page of another site asks\n"),
+    }
+}
+
+fn request(mut stream: &TcpStream, hosts: &PageHosts, end: Instant) -> Result<Asked, Slow> {
     let mut octets = [0; METRICS_REQUEST_OCTETS_MAX];
     let mut filled = 0;
     loop {
@@ -105,14 +131,18 @@ fn request(mut stream: &TcpStream, end: Instant) -> Result<Asked, Slow> {
         let mut request = httparse::Request::new(&mut lines);
         match request.parse(octets.get(..filled).unwrap_or_default()) {
             Ok(httparse::Status::Partial) => {}
-            Ok(httparse::Status::Complete(_)) => return Ok(asked(&request)),
+            Ok(httparse::Status::Complete(_)) => return Ok(asked(hosts, &request)),
             Err(_) => return Ok(Asked::Else("400 Bad Request", "this is no HTTP: ask for GET /metrics\n")),
         }
     }
 }
 
-fn asked(request: &httparse::Request<'_, '_>) -> Asked {
+fn asked(hosts: &PageHosts, request: &httparse::Request<'_, '_>) -> Asked {
     let path = request.path.unwrap_or_default();
+    let fields = request.headers.iter().map(|field| (field.name, field.value));
+    if let Err(refusal) = hosts.check(path, fields) {
+        return Asked::Foreign(refusal);
+    }
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     match (request.method.unwrap_or_default(), path) {
         (method @ ("GET" | "HEAD"), "/metrics") => {

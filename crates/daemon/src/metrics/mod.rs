@@ -8,23 +8,27 @@
 
 mod collect;
 mod http;
+mod places;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use namely_host::Waker;
+use namely_host::web::PageHosts;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 
 pub(crate) use self::collect::Source;
+use self::places::{METRICS_CONNECTIONS_MAX, Places};
 use crate::exit::{Exit, Failure};
 use crate::threads::start_beside;
 
-/// Connections that are answered at once; a further one is told to come back (503).
-pub(crate) const METRICS_CONNECTIONS_MAX: usize = 8;
+/// Threads that answer, with those whose connections have given way to others; a further connection
+/// is told to come back (503).
+pub(crate) const METRICS_THREADS_MAX: usize = 4 * METRICS_CONNECTIONS_MAX;
 
 /// A text that is no older than this is given again.
 const AGE_MAX: Duration = Duration::from_millis(200);
@@ -39,11 +43,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Listens on `address` and serves what `source` tells.
+    /// Listens on `address`, where browsers may call it by `names` beside addresses and
+    /// `localhost`, and serves what `source` tells.
     ///
     /// # Errors
     /// [`Failure`]: the address cannot be had.
-    pub(crate) fn start(address: SocketAddr, source: Source) -> Result<Self, Failure> {
+    pub(crate) fn start(address: SocketAddr, names: &[String], source: Source) -> Result<Self, Failure> {
         let cannot = |error: std::io::Error| {
             Failure::new(Exit::CannotListen, format!("serving metrics on {address}: {error}"))
                 .hint("`--metrics ADDRESS:PORT` chooses another address")
@@ -53,7 +58,7 @@ impl Running {
         let local = listener.local_addr().map_err(cannot)?;
         let waker = Waker::new().map_err(|errno| cannot(errno.into()))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let server = Arc::new(Server::new(source));
+        let server = Arc::new(Server::new(names, source));
         let accepting =
             Accepting { listener, server: server.clone(), stop: stop.clone(), waker: waker.clone() };
         // Those that it starts to answer are as it is.
@@ -101,7 +106,7 @@ impl Accepting {
             }
             self.waker.reset();
             match self.listener.accept() {
-                Ok((stream, _)) => self.server.clone().take(stream),
+                Ok((stream, from)) => self.server.clone().take(stream, from.ip()),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 // No descriptor is left, mostly: those of connections come back.
                 Err(error) => {
@@ -116,7 +121,9 @@ impl Accepting {
 /// What the threads of all connections share.
 struct Server {
     shown: Mutex<Shown>,
-    connections: AtomicUsize,
+    hosts: PageHosts,
+    places: Places,
+    threads: AtomicUsize,
     counts: Counts,
 }
 
@@ -133,16 +140,20 @@ struct Shown {
 struct Counts {
     scrapes: AtomicU64,
     refused: AtomicU64,
+    gave_way: AtomicU64,
+    foreign: AtomicU64,
     malformed: AtomicU64,
     too_slow: AtomicU64,
 }
 
 impl Counts {
-    fn all(&self) -> [(&'static str, u64); 4] {
+    fn all(&self) -> [(&'static str, u64); 6] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("metrics.scrapes", of(&self.scrapes)),
             ("metrics.refused", of(&self.refused)),
+            ("metrics.gave_way", of(&self.gave_way)),
+            ("metrics.foreign", of(&self.foreign)),
             ("metrics.malformed", of(&self.malformed)),
             ("metrics.too_slow", of(&self.too_slow)),
         ]
@@ -150,26 +161,36 @@ impl Counts {
 }
 
 impl Server {
-    fn new(source: Source) -> Self {
-        let shown = Mutex::new(Shown { source: Some(source), latest: None });
-        Server { shown, connections: AtomicUsize::new(0), counts: Counts::default() }
+    fn new(names: &[String], source: Source) -> Self {
+        // What the machine calls itself leads here, whoever looks it up.
+        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Server {
+            shown: Mutex::new(Shown { source: Some(source), latest: None }),
+            hosts: PageHosts::new(names.iter().cloned().chain([own]).collect()),
+            places: Places::default(),
+            threads: AtomicUsize::new(0),
+            counts: Counts::default(),
+        }
     }
 
-    /// Answers a connection in a thread of its own, unless there are as many as there may be.
-    fn take(self: Arc<Self>, stream: TcpStream) {
-        if self.connections.fetch_add(1, Ordering::Relaxed) >= METRICS_CONNECTIONS_MAX {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
+    /// Answers a connection in a thread of its own, for which an older one may have to go.
+    fn take(self: Arc<Self>, stream: TcpStream, address: IpAddr) {
+        if self.threads.fetch_add(1, Ordering::Relaxed) >= METRICS_THREADS_MAX {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             http::refuse(&stream);
             return;
         }
         let server = self.clone();
         let thread = std::thread::Builder::new().name("namely-scrape".into()).spawn(move || {
-            let _leaves = Leaves(&server.connections);
-            http::answer(&stream, &server.counts, || server.text());
+            let _leaves = Leaves(&server.threads);
+            let stream = Arc::new(stream);
+            let (_place, has_another_gone) = server.places.enter(&stream, address);
+            server.counts.gave_way.fetch_add(u64::from(has_another_gone), Ordering::Relaxed);
+            http::answer(&stream, &server.hosts, &server.counts, || server.text());
         });
         if thread.is_err() {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
+            self.threads.fetch_sub(1, Ordering::Relaxed);
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -190,7 +211,7 @@ impl Server {
     }
 }
 
-/// Makes room for another connection when this one ends, however it does.
+/// Makes room for another thread when this one ends, however it does.
 struct Leaves<'a>(&'a AtomicUsize);
 
 impl Drop for Leaves<'_> {

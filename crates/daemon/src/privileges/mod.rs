@@ -15,15 +15,18 @@ use crate::config::Config;
 use crate::disk;
 use crate::exit::{Exit, Failure};
 use crate::router;
+use crate::taken::TakenFile;
 
-/// Gives up all that a router under `config`, which came from `config_file`, does not need.
+/// Gives up all that a router under `config`, which came from `config_file`, does not need. Returns
+/// the file that it writes all the same.
 ///
 /// # Errors
 /// [`Failure`]: there is no such user, or the system refuses what it must not.
-pub(crate) fn give_up(config: &Config, config_file: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn give_up(config: &Config, config_file: Option<&Path>) -> Result<Option<TakenFile>, Failure> {
     let chosen = user::choose(config.process.user.as_deref())?;
     router::make_default_directories(config, chosen.as_ref().map(|user| user.uid))?;
     disk::make_folder(&config.cs.disk, chosen.as_ref().map(|user| user.uid))?;
+    let taken = TakenFile::open(config);
     if let Some(user) = &chosen {
         user.become_it(user::capabilities(config)).map_err(|errno| {
             Failure::new(Exit::Failed, format!("cannot run as user {}: {errno}", user.name))
@@ -51,5 +54,5 @@ pub(crate) fn give_up(config: &Config, config_file: Option<&Path>) -> Result<(),
     } else {
         tracing::warn!("process.confine_calls is off: the router may make any system call");
     }
-    Ok(())
+    Ok(taken)
 }

@@ -24,7 +24,8 @@ pub(super) struct User {
     gid: u32,
 }
 
-/// Who to become; `None` to stay who starts the router.
+/// Who to become; `None` to stay who starts the router, with all that one may do. Where there is
+/// no user for it, root's router becomes root without what root may do.
 ///
 /// # Errors
 /// Configuration: there is no user of this name.
@@ -36,8 +37,11 @@ pub(super) fn choose(wanted: Option<&str>) -> Result<Option<User>, Failure> {
     match users::ids_of(name) {
         Some((uid, gid)) => Ok(Some(User { name: name.to_owned(), uid, gid })),
         None if wanted.is_none() => {
-            tracing::info!("there is no user `{DEFAULT}`: the router stays root");
-            Ok(None)
+            tracing::info!(
+                "there is no user `{DEFAULT}`: the router stays root, and keeps of root's capabilities only those \
+                 that its faces need"
+            );
+            Ok(Some(User { name: "root".to_owned(), uid: 0, gid: 0 }))
         }
         None => Err(Failure::new(Exit::Configuration, format!("process.user: there is no user `{name}`"))
             .hint("`useradd --system --no-create-home NAME` makes one; `user = \"root\"` stays root")),
@@ -71,15 +75,20 @@ impl User {
     /// # Errors
     /// What the system refuses. The process must end then.
     pub(super) fn become_it(&self, keep: CapabilitySet) -> Result<(), Errno> {
+        // Root in a container may have less than that; what needs it says so.
+        let keep = if self.uid == 0 { keep & thread::capabilities(None)?.permitted } else { keep };
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         // What the kernel does not know it refuses; what is not kept is taken below all the same.
         for capability in CapabilitySet::all().difference(keep).iter() {
             thread::remove_capability_from_bounding_set(capability).ok();
         }
         thread::set_keep_capabilities(true)?;
-        thread::set_thread_groups(&[gid])?;
-        thread::set_thread_res_gid(gid, gid, gid)?;
-        thread::set_thread_res_uid(uid, uid, uid)?;
+        // Root has these already, and in a user namespace may not be able to set them.
+        if self.uid != 0 {
+            thread::set_thread_groups(&[gid])?;
+            thread::set_thread_res_gid(gid, gid, gid)?;
+            thread::set_thread_res_uid(uid, uid, uid)?;
+        }
         let inheritable = CapabilitySet::empty();
         thread::set_capabilities(None, CapabilitySets { effective: keep, permitted: keep, inheritable })?;
         thread::set_keep_capabilities(false)?;

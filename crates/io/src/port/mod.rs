@@ -76,10 +76,11 @@ pub struct FacePort<P> {
     /// Only who said so makes its frames longer.
     holds_mtu: AtomicBool,
     is_closed: AtomicBool,
-    /// These two are copies of what the lock protects, for the worker that reads without it. A
+    /// These three are copies of what the lock protects, for the worker that reads without it. A
     /// change of settings may reach it a packet later.
     local_fields: AtomicBool,
     is_reliable: AtomicBool,
+    is_unproven: AtomicBool,
     in_frames: AtomicU64,
     in_octets: AtomicU64,
     /// Packets that were to be sent, but for Nacks.
@@ -145,6 +146,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             is_closed: AtomicBool::new(false),
             local_fields: AtomicBool::new(false),
             is_reliable: AtomicBool::new(false),
+            is_unproven: AtomicBool::new(false),
             in_frames: AtomicU64::new(0),
             in_octets: AtomicU64::new(0),
             answers: AtomicU64::new(0),
@@ -300,6 +302,12 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.is_reliable.load(Ordering::Relaxed) || view.fragment.is_none() && self.info.reach != Reach::Group
     }
 
+    /// Returns true if the peer has yet to prove that it receives what is sent to it.
+    #[inline]
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.is_unproven.load(Ordering::Relaxed)
+    }
+
     /// Counts what arrived.
     #[inline]
     pub(crate) fn count_arrived(&self, frames: u64, octets: u64) {
@@ -385,7 +393,13 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         if let Some(why) = (self.info.refuses)(persistency) {
             return Err(why);
         }
-        self.state.lock().persistency = persistency;
+        let mut state = self.state.lock();
+        state.persistency = persistency;
+        if persistency != FacePersistency::OnDemand {
+            // Whoever keeps the face answers for its address.
+            self.end_limits(&mut state);
+        }
+        drop(state);
         if let Some(id) = self.id()
             && persistency == FacePersistency::OnDemand
         {

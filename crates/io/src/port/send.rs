@@ -3,10 +3,11 @@
 
 use std::sync::atomic::Ordering;
 
-use namely_link::{Frame, LinkDrop, LinkSender, Outbound};
+use namely_link::{Frame, LinkDrop, LinkSender, Outbound, Shown};
 use namely_wire::LpView;
 
 use crate::queue::WaitingFrames;
+use crate::unproven::Unproven;
 
 use super::FacePort;
 use super::state::{FollowUp, PortState, SendContext, SendError};
@@ -37,7 +38,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         total_octets: isize,
         context: SendContext,
         charge: &mut isize,
-    ) -> Result<FollowUp, SendError> {
+    ) -> (Result<(), SendError>, FollowUp) {
         let is_answer = outbound.headers.nack.is_none();
         self.queue_packet(is_answer, total_octets, context, charge, |link, entry| {
             link.send(outbound, context.now_ns, &mut |frame| entry.push(frame))
@@ -56,7 +57,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         total_octets: isize,
         context: SendContext,
         charge: &mut isize,
-    ) -> Result<FollowUp, SendError> {
+    ) -> (Result<(), SendError>, FollowUp) {
         self.queue_packet(true, total_octets, context, charge, |link, entry| {
             link.send_announced(outbound, announcement, share, context.now_ns, &mut |frame| entry.push(frame))
         })
@@ -71,19 +72,60 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         context: SendContext,
         charge: &mut isize,
         send: impl FnOnce(&mut LinkSender<P>, &mut Entry<'_, P>) -> Result<(), LinkDrop>,
-    ) -> Result<FollowUp, SendError> {
+    ) -> (Result<(), SendError>, FollowUp) {
         let mut state = self.state.lock();
-        state.admit(&self.limits, || self.is_closed(), total_octets)?;
+        if let Err(error) = state.admit(&self.limits, || self.is_closed(), total_octets) {
+            return (Err(error), FollowUp::default());
+        }
+        let before = state.queue.memory_octets();
+        if state.unproven.is_some()
+            && let Err(error) = state.admit_unproven(context.now_ns)
+        {
+            *charge += (state.queue.memory_octets() - before) as isize;
+            return (Err(error), state.follow_up(context));
+        }
         if is_answer {
             // Changed under the lock only.
             self.answers.store(self.answers().wrapping_add(1), Ordering::Relaxed);
         }
         let PortState { link, queue, .. } = &mut *state;
-        let before = queue.memory_octets();
+        let frames_before = queue.in_frames();
         let sent = send(link, &mut Entry { queue, begins_packet: true, now_ns: context.now_ns });
         *charge += (queue.memory_octets() - before) as isize;
-        sent.map_err(SendError::Link)?;
-        Ok(state.follow_up(context))
+        if state.unproven.is_some() {
+            state.charge_unproven(frames_before, context.now_ns);
+        }
+        if let Err(drop) = sent {
+            return (Err(SendError::Link(drop)), FollowUp::default());
+        }
+        (Ok(()), state.follow_up(context))
+    }
+
+    /// The peer must prove that it receives what is sent to it, and is limited until then.
+    pub(crate) fn must_prove(&self, unproven: Unproven) {
+        self.state.lock().unproven = Some(Box::new(unproven));
+        self.is_unproven.store(true, Ordering::Relaxed);
+    }
+
+    /// Shows an arrived frame to the limits of a peer that has not proven that it receives, which
+    /// end if it does prove it. Returns true if the frame was nothing but the proof.
+    #[cold]
+    pub(crate) fn takes_proof(&self, view: &LpView<'_>) -> bool {
+        if !namely_link::may_show(view) {
+            return false;
+        }
+        let mut state = self.state.lock();
+        let shown = state.unproven.as_ref().map_or(Shown::Nothing, |unproven| unproven.shown_by(view));
+        if shown != Shown::Nothing {
+            self.end_limits(&mut state);
+        }
+        shown == Shown::ByAnswer
+    }
+
+    /// The peer has proven itself, or need not.
+    pub(super) fn end_limits(&self, state: &mut PortState<P>) {
+        state.unproven = None;
+        self.is_unproven.store(false, Ordering::Relaxed);
     }
 
     /// Shows an arrived frame to the sending half of the link service.
@@ -139,11 +181,15 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             );
         }
         for frame in frames {
-            if state.admit(&self.limits, || self.is_closed(), total_octets).is_ok() {
-                let before = state.queue.memory_octets();
+            let before = state.queue.memory_octets();
+            if state.admit(&self.limits, || self.is_closed(), total_octets).is_ok()
+                && (state.unproven.is_none() || state.admit_unproven(now_ns).is_ok())
+            {
+                let frames_before = state.queue.in_frames();
                 state.queue.push(frame, true, now_ns);
-                *charge += (state.queue.memory_octets() - before) as isize;
+                state.charge_unproven(frames_before, now_ns);
             }
+            *charge += (state.queue.memory_octets() - before) as isize;
         }
         worked
     }

@@ -11,6 +11,7 @@ use crate::queue::{FrameQueue, Freed, WaitingFrames};
 use crate::sender::{Sender, Sent};
 use crate::sockets::Interest;
 use crate::status::{FaceState, PortCounters};
+use crate::unproven::Unproven;
 
 /// Why a packet cannot be sent now. Counted at the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum SendError {
     Down,
     /// As much waits as may wait.
     QueueFull,
+    /// As much was sent as may be to a peer that has not proven that it receives.
+    Unproven,
     /// The link cannot carry the packet.
     Link(LinkDrop),
 }
@@ -52,6 +55,8 @@ pub(super) struct PortState<P> {
     pub(super) persistency: FacePersistency,
     pub(super) local: FaceUri,
     pub(super) link: LinkSender<P>,
+    /// `None` once the peer has proven that it receives what is sent to it, and where it need not.
+    pub(super) unproven: Option<Box<Unproven>>,
     pub(super) queue: WaitingFrames<P>,
     /// `None` while someone writes.
     pub(super) writer: Option<Box<Writer<P>>>,
@@ -123,6 +128,7 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             persistency,
             local,
             link: LinkSender::new(config, 0),
+            unproven: None,
             queue: WaitingFrames::new(),
             writer: Some(Box::new(Writer { sender, frames: FrameQueue::new() })),
             epoch: 0,
@@ -177,6 +183,30 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         };
         self.counters.drops.count(label);
         Err(refused)
+    }
+
+    /// Admits another packet to a peer that has not proven that it receives, or counts it as
+    /// dropped. The peer is asked for a proof if it is time to. The frames of what is admitted are
+    /// to be charged ([`PortState::charge_unproven`]).
+    #[cold]
+    pub(super) fn admit_unproven(&mut self, now_ns: u64) -> Result<(), SendError> {
+        let Some(unproven) = &mut self.unproven else { return Ok(()) };
+        let admitted = unproven.admit(now_ns);
+        let before = self.queue.in_frames();
+        unproven.ask(now_ns, &mut |frame| self.queue.push(frame, true, now_ns));
+        self.charge_unproven(before, now_ns);
+        admitted.map_err(|label| {
+            self.counters.drops.count(label);
+            SendError::Unproven
+        })
+    }
+
+    /// Charges what has joined the queue since it had so many octets in so many frames.
+    pub(super) fn charge_unproven(&mut self, (octets, frames): (usize, usize), now_ns: u64) {
+        let after = self.queue.in_frames();
+        if let Some(unproven) = &mut self.unproven {
+            unproven.charge(after.0 - octets, after.1 - frames, now_ns);
+        }
     }
 
     /// Gives the writer what it is to write next. Returns the octets of memory of what was dropped

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
+use namely_host::Subnet;
 use namely_host::shares::Holder;
 use namely_link::stream::packet_octets;
 use namely_wire::FaceUri;
@@ -35,6 +36,19 @@ impl<H: Handler> Faces<H> {
     /// # Errors
     /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
+        self.listen_udp_from(address, Arc::default())
+    }
+
+    /// The same for peers of some networks; of all where there are none. What others send is
+    /// dropped.
+    ///
+    /// # Errors
+    /// As [`Faces::listen_udp`]'s.
+    pub fn listen_udp_from(
+        &mut self,
+        address: SocketAddr,
+        networks: Arc<[Subnet]>,
+    ) -> Result<FaceUri, OpenError> {
         let uri_text = uri(address).to_string();
         let open = |is_shared: bool, address: SocketAddr| {
             let socket = sockets::open(sockets::family_of(&address), SocketType::DGRAM)?;
@@ -66,13 +80,15 @@ impl<H: Handler> Faces<H> {
         }
         let peers = Arc::<Peers<H::Packet>>::default();
         self.shared.channels.add(address, &peers);
-        self.add_listener(Box::new(Channel { socket, address, peers }), uri(address))
+        self.add_listener(Box::new(Channel { socket, address, networks, peers }), uri(address))
     }
 }
 
 struct Channel<P> {
     socket: OwnedFd,
     address: SocketAddr,
+    /// Where peers may be; anywhere if there are none.
+    networks: Arc<[Subnet]>,
     peers: Arc<Peers<P>>,
 }
 
@@ -116,17 +132,28 @@ impl<P: Buffer> Channel<P> {
         if let Some(port) = self.peers.get(&peer) {
             return turn.deliver(&port, datagram);
         }
+        if !self.networks.is_empty() && !self.networks.iter().any(|network| network.contains(peer.ip())) {
+            return turn.count("foreign_network");
+        }
         if packet_octets(datagram) != Ok(Some(datagram.len())) {
             return turn.count("not_a_packet");
         }
         let Some(admission) = turn.admit(Holder::address(peer.ip())) else { return };
+        let Ok(unproven) = turn.unproven(Holder::address(peer.ip())) else {
+            return turn.count("accept_failed");
+        };
         let options = *turn.options();
         let opened = peer::connect(&peer, Some(self.address), true, &options).and_then(|socket| {
             let peers = Some(self.peers.clone());
             peer::transport(socket, peer, peers, FacePersistency::OnDemand, &options)
         });
         match opened {
-            Ok(new) => turn.adopt(new, admission, Some(datagram), |port| self.peers.insert(peer, port)),
+            Ok(new) => turn.adopt(new, admission, Some(datagram), |port| {
+                if let Some(unproven) = unproven {
+                    port.must_prove(unproven);
+                }
+                self.peers.insert(peer, port);
+            }),
             Err(_) => turn.count("accept_failed"),
         }
     }

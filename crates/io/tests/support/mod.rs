@@ -118,7 +118,7 @@ impl Handler for Recorder {
     type Command = Command;
 
     fn packet(&mut self, io: &mut Io, face: FaceTag, headers: LpHeaders, packet: Packet) {
-        let unmarked = LpHeaders { congestion_mark: None, ..headers };
+        let unmarked = LpHeaders { congestion_mark: None, nack: None, ..headers };
         assert!(unmarked.is_empty(), "{headers:?}");
         let octets = packet.as_ref().to_vec();
         if self.echo {

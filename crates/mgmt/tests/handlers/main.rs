@@ -180,9 +180,13 @@ impl World {
     }
 
     fn dataset(&self, dataset: Dataset) -> Vec<u8> {
+        self.dataset_for(dataset, Requester::Unknown)
+    }
+
+    fn dataset_for(&self, dataset: Dataset, who: Requester) -> Vec<u8> {
         let interest =
             InterestBuilder::new(dataset.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh().build();
-        let (replies, _) = self.ask(&interest, 1, Requester::Unknown);
+        let (replies, _) = self.ask(&interest, 1, who);
         DataView::parse(&replies[0]).unwrap().content.to_vec()
     }
 }
@@ -549,7 +553,8 @@ fn a_disk_is_shown_changed_erased_and_pinned_by_who_manages() {
     assert_eq!(run(Command::CsConfig, &change(8, "some")).code, 400);
     assert_eq!(run(Command::CsPin, &named("/a")).code, 200);
     assert_eq!(run(Command::CsPin, &named("/b")).code, 409);
-    let shown: Vec<CsDiskStatus> = blocks(&world.dataset(Dataset::CsDisk)).map(Result::unwrap).collect();
+    let shown: Vec<CsDiskStatus> =
+        blocks(&world.dataset_for(Dataset::CsDisk, Requester::User(0))).map(Result::unwrap).collect();
     assert_eq!((shown[0].octets_max, &shown[0].pinned[..]), (7, &[name("/a")][..]));
     assert_eq!(run(Command::CsUnpin, &named("/a")).code, 200);
     assert_eq!(run(Command::CsUnpin, &named("/a")).code, 404);
@@ -560,6 +565,30 @@ fn a_disk_is_shown_changed_erased_and_pinned_by_who_manages() {
     assert_eq!((erased.count, &disk.erased.borrow()[..]), (Some(0), &[name("/x")][..]));
     assert_eq!(run(Command::CsErase, &named("/y")).code, 409);
     assert_eq!(world.command(Command::CsPin, &named("/home/x"), 1, USER).code, 403);
+}
+
+#[test]
+fn where_the_disk_is_and_what_is_pinned_only_who_manages_is_told() {
+    let world = World { disk: Some(Disk::default()), ..World::new() };
+    let status = &world.disk.as_ref().unwrap().status;
+    status.replace(CsDiskStatus {
+        folder: "/disk".into(),
+        trouble: Some("/disk/key: no space left".into()),
+        ..CsDiskStatus::default()
+    });
+    world.command(Command::CsPin, &named("/secret"), 1, Requester::User(0));
+    let shown = |who: Requester| -> CsDiskStatus {
+        blocks(&world.dataset_for(Dataset::CsDisk, who)).next().unwrap().unwrap()
+    };
+    let root = shown(Requester::User(0));
+    assert_eq!((&root.folder[..], &root.pinned[..]), ("/disk", &[name("/secret")][..]));
+    assert!(root.trouble.as_deref().is_some_and(|trouble| trouble.contains("/disk")));
+    for who in [USER, Requester::Loopback(0), Requester::Unknown, Requester::Nameless("gone".into())] {
+        let other = shown(who.clone());
+        assert_eq!((&other.folder[..], &other.pinned[..]), ("", &[][..]), "{who:?}");
+        assert!(other.trouble.is_some_and(|trouble| !trouble.contains("/disk")), "{who:?}");
+        assert_eq!((other.octets_max, other.records), (root.octets_max, root.records));
+    }
 }
 
 /// Has the content store keep what a face answers another.

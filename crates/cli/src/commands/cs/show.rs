@@ -64,8 +64,11 @@ fn memory_json(info: &CsInfo) -> Value {
 fn disk_text(disk: &CsDiskStatus) -> String {
     let n = |label| disk.count(label);
     let pinned: Vec<String> = disk.pinned.iter().map(ToString::to_string).collect();
+    // Whoever does not manage the router is told neither where the disk is nor what stays there.
+    let is_told = !disk.folder.is_empty();
+    let folder = if is_told { &disk.folder[..] } else { "(for who manages the router)" };
     let mut lines = vec![
-        format!("disk      {} ({})", disk.folder, disk.engine),
+        format!("disk      {folder} ({})", disk.engine),
         format!(
             "stored    {} packets, {} of {}; index and filter {}",
             disk.records,
@@ -91,8 +94,10 @@ fn disk_text(disk: &CsDiskStatus) -> String {
         format!("pending   {}, passed by from {} on", disk.pending, disk.threshold),
         format!("admission {}", disk.admission),
         format!("queue     {}", disk.queue),
-        format!("pinned    {}", if pinned.is_empty() { "-".into() } else { pinned.join(" ") }),
     ];
+    if is_told {
+        lines.push(format!("pinned    {}", if pinned.is_empty() { "-".into() } else { pinned.join(" ") }));
+    }
     lines.extend(PATHS.iter().filter_map(|path| time_text(disk, *path)));
     if let Some(trouble) = &disk.trouble {
         lines.push(format!("trouble   {trouble}"));

@@ -1,0 +1,253 @@
+//! What is sent to UDP addresses that may be forged: a victim that never sent anything, and peers
+//! that prove that they receive what is sent to them.
+
+use crate::support;
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use namely_io::{FaceTag, IoOptions};
+use namely_wire::mgmt::FacePersistency;
+use namely_wire::{
+    InterestView, LpFraming, LpHeaders, LpView, NackReason, encode_lp_header, encode_lp_packet,
+};
+use support::{Loop, PATIENCE, frame, packet, port, push};
+
+/// How long a test floods.
+const FLOOD: Duration = Duration::from_secs(1);
+
+/// Octets of a packet that is sent.
+const OCTETS: usize = 1200;
+
+const DEFAULT_BPS: f64 = 10e6;
+
+fn listening(options: IoOptions) -> (Loop, SocketAddr) {
+    let io = Loop::start(options);
+    io.with(|io| io.listen_udp((Ipv4Addr::LOCALHOST, 0).into())).unwrap();
+    let address = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
+    (io, address)
+}
+
+/// A face to an address of this host, as its first datagram makes it.
+fn peer(io: &Loop, router: SocketAddr, host: u8) -> (UdpSocket, FaceTag) {
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, host), 0)).unwrap();
+    socket.connect(router).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    socket.send(&packet(10, 0)).unwrap();
+    let face = io.accepted();
+    io.next_frame();
+    (socket, face)
+}
+
+/// What a peer answers a link packet.
+type Answers = fn(&LpView<'_>) -> Vec<Vec<u8>>;
+
+fn silence(_: &LpView<'_>) -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+fn acks(tx_sequence: u64) -> Vec<u8> {
+    let framing = LpFraming { acks: &[tx_sequence], ..LpFraming::default() };
+    let mut frame = Vec::new();
+    encode_lp_header(&LpHeaders::default(), &framing, None, None, &mut frame);
+    frame
+}
+
+/// As NFD does without the reliability service: IDLE packets are dropped, an Interest without a
+/// route is answered by a Nack.
+fn as_nfd(view: &LpView<'_>) -> Vec<Vec<u8>> {
+    let interest = view.fragment.filter(|fragment| InterestView::parse(fragment).is_ok());
+    let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
+    interest.map(|interest| encode_lp_packet(&headers, interest)).into_iter().collect()
+}
+
+/// As NFD does with it: what has a Fragment is acknowledged.
+fn as_reliable_nfd(view: &LpView<'_>) -> Vec<Vec<u8>> {
+    view.fragment.and(view.tx_sequence).map(acks).into_iter().collect()
+}
+
+/// As namely does: an IDLE packet is acknowledged.
+fn as_namely(view: &LpView<'_>) -> Vec<Vec<u8>> {
+    if view.fragment.is_none() { view.tx_sequence.map(acks).into_iter().collect() } else { Vec::new() }
+}
+
+/// As somebody does who sees nothing of what is sent to the address, and knows all the rest.
+fn guesses(_: &LpView<'_>) -> Vec<Vec<u8>> {
+    let name: namely_wire::Name = "/localhop/namely/proof/0123456789abcdef".parse().unwrap();
+    let interest = namely_wire::InterestBuilder::new(name.clone()).nonce([1; 4]).build();
+    let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
+    let builder = namely_wire::DataBuilder::new(name.as_name());
+    let data = builder.build(b"", &namely_wire::SignatureInfo::null()).finish(&[]);
+    vec![encode_lp_packet(&headers, &interest), data, acks(0), acks(1 << 63), acks(u64::MAX)]
+}
+
+/// Sends to the faces as much as is taken, while their peers answer so. Returns the octets that
+/// came to each, and how long it took.
+fn flood(io: &Loop, peers: &[(UdpSocket, FaceTag)], answers: Answers) -> (Vec<u64>, Duration) {
+    flood_each(io, peers, &vec![answers; peers.len()])
+}
+
+/// The same where each has its own answers.
+fn flood_each(io: &Loop, peers: &[(UdpSocket, FaceTag)], answers: &[Answers]) -> (Vec<u64>, Duration) {
+    let begun = Instant::now();
+    let octets = std::thread::scope(|scope| {
+        let receive = |socket: &UdpSocket, answers: Answers| {
+            let (mut octets, mut frame) = (0, vec![0; 65536]);
+            while begun.elapsed() < FLOOD {
+                let Ok(length) = socket.recv(&mut frame) else { continue };
+                octets += length as u64;
+                let Ok(view) = LpView::parse(&frame[..length]) else { continue };
+                if view.tx_sequence.is_some() || view.fragment.is_none() {
+                    for answer in answers(&view) {
+                        let _ = socket.send(&answer);
+                    }
+                }
+            }
+            octets
+        };
+        let receivers = peers.iter().zip(answers);
+        let receivers =
+            receivers.map(|((socket, _), answers)| scope.spawn(move || receive(socket, *answers)));
+        let receivers: Vec<_> = receivers.collect();
+        let faces: Vec<FaceTag> = peers.iter().map(|(_, face)| *face).collect();
+        while begun.elapsed() < FLOOD {
+            let faces = faces.clone();
+            io.with(move |io| {
+                for face in faces {
+                    for _ in 0..32 {
+                        let _ = push(io, face, frame(&packet(OCTETS, 7)));
+                    }
+                }
+            });
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        receivers.into_iter().map(|receiver| receiver.join().unwrap()).collect()
+    });
+    (octets, begun.elapsed())
+}
+
+/// The most octets that come through a limit in that time: its rate, what it lets pass at once, and
+/// one packet.
+fn most(bps: f64, lasted: Duration) -> u64 {
+    ((lasted.as_secs_f64() + 0.1) * bps / 8.0) as u64 + OCTETS as u64 + 200
+}
+
+#[test]
+fn a_silent_address_gets_ten_megabits_a_second() {
+    let (io, router) = listening(IoOptions::default());
+    let victim = peer(&io, router, 1);
+    let (octets, lasted) = flood(&io, std::slice::from_ref(&victim), silence);
+    assert!(octets[0] <= most(DEFAULT_BPS, lasted), "{} octets in {lasted:?}", octets[0]);
+    assert!(octets[0] >= most(DEFAULT_BPS, lasted) / 2, "{} octets in {lasted:?}", octets[0]);
+    assert!(io.drops(victim.1, "unproven_address") > 0);
+}
+
+#[test]
+fn guesses_prove_no_address() {
+    let (io, router) = listening(IoOptions::default());
+    let victim = peer(&io, router, 1);
+    let (octets, lasted) = flood(&io, std::slice::from_ref(&victim), guesses);
+    assert!(octets[0] <= most(DEFAULT_BPS, lasted), "{} octets in {lasted:?}", octets[0]);
+}
+
+#[test]
+fn peers_that_answer_a_question_get_everything() {
+    for (name, answers) in
+        [("NFD", as_nfd as Answers), ("NFD, reliable", as_reliable_nfd), ("namely", as_namely)]
+    {
+        let (io, router) = listening(IoOptions::default());
+        let peer = peer(&io, router, 1);
+        let (octets, lasted) = flood(&io, std::slice::from_ref(&peer), answers);
+        assert!(octets[0] > 2 * most(DEFAULT_BPS, lasted), "{name}: {} octets in {lasted:?}", octets[0]);
+        let dropped = io.drops(peer.1, "unproven_address");
+        flood(&io, std::slice::from_ref(&peer), silence);
+        assert_eq!(io.drops(peer.1, "unproven_address"), dropped, "{name}: no limit holds any more");
+        // What answered a question is nobody else's.
+        assert!(io.is_quiet_for(Duration::from_millis(10)), "{name}");
+    }
+}
+
+#[test]
+fn all_silent_addresses_together_have_a_limit() {
+    let mut options = IoOptions::default();
+    options.unproven.total_bps = 20_000_000;
+    let (io, router) = listening(options);
+    let victims: Vec<_> = (1..=8).map(|host| peer(&io, router, host)).collect();
+    let (octets, lasted) = flood(&io, &victims, silence);
+    let all: u64 = octets.iter().sum();
+    assert!(all <= most(20e6, lasted), "{all} octets in {lasted:?}");
+    assert!(all >= most(20e6, lasted) / 2, "{all} octets in {lasted:?}");
+    assert!(victims.iter().any(|(_, face)| io.drops(*face, "unproven_total") > 0));
+}
+
+#[test]
+fn ports_of_one_address_share_its_limit() {
+    let (io, router) = listening(IoOptions::default());
+    let victims: Vec<_> = (0..4).map(|_| peer(&io, router, 1)).collect();
+    let (octets, lasted) = flood(&io, &victims, silence);
+    let all: u64 = octets.iter().sum();
+    assert!(all <= most(DEFAULT_BPS, lasted), "{all} octets in {lasted:?}");
+}
+
+#[test]
+fn a_peer_proves_itself_while_others_take_all() {
+    let mut options = IoOptions::default();
+    options.unproven.total_bps = 20_000_000;
+    let (io, router) = listening(options);
+    let peers: Vec<_> = (1..=8).map(|host| peer(&io, router, host)).collect();
+    let mut answers = [silence as Answers; 8];
+    flood_each(&io, &peers, &answers);
+    answers[7] = as_nfd;
+    let (octets, lasted) = flood_each(&io, &peers, &answers);
+    assert!(octets[7] > most(20e6, lasted), "{} octets in {lasted:?}", octets[7]);
+    let others: u64 = octets[..7].iter().sum();
+    assert!(others <= most(20e6, lasted), "{others} octets in {lasted:?}");
+}
+
+#[test]
+fn faces_that_were_configured_have_no_limit() {
+    let (io, router) = listening(IoOptions::default());
+    let (socket, face) = peer(&io, router, 1);
+    io.with(move |_| port(face).unwrap().set_persistency(FacePersistency::Persistent)).unwrap();
+    let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    far.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let address = far.local_addr().unwrap();
+    let made = io.open(move |io| io.open_udp(address, None, FacePersistency::Persistent)).unwrap();
+    for peer in [(socket, face), (far, made)] {
+        let (octets, lasted) = flood(&io, std::slice::from_ref(&peer), silence);
+        assert!(octets[0] > 2 * most(DEFAULT_BPS, lasted), "{} octets in {lasted:?}", octets[0]);
+        assert_eq!(io.drops(peer.1, "unproven_address"), 0);
+    }
+}
+
+#[test]
+fn a_small_exchange_asks_nothing() {
+    let (io, router) = listening(IoOptions::default());
+    let (socket, face) = peer(&io, router, 1);
+    (0..10).for_each(|n| io.send(face, &packet(OCTETS, n)));
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut octets = [0; 2000];
+    for n in 0..10 {
+        let length = socket.recv(&mut octets).unwrap();
+        assert_eq!(octets[..length], packet(OCTETS, n));
+    }
+    // 16 KiB are sent with their headers: the next one brings the question.
+    (10..16).for_each(|n| io.send(face, &packet(OCTETS, n)));
+    let is_question = |octets: &[u8]| LpView::parse(octets).is_ok_and(|view| view.fragment.is_none());
+    let comes = (10..18).any(|_| socket.recv(&mut octets).is_ok_and(|length| is_question(&octets[..length])));
+    assert!(comes);
+}
+
+#[test]
+fn addresses_of_other_networks_get_no_face() {
+    let io = Loop::start(IoOptions::default());
+    let networks: Vec<namely_host::Subnet> =
+        vec!["127.0.0.0/30".parse().unwrap(), "192.0.2.0/24".parse().unwrap()];
+    io.with(|io| io.listen_udp_from((Ipv4Addr::LOCALHOST, 0).into(), networks.into())).unwrap();
+    let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
+    let (outside, inside) = (Ipv4Addr::new(127, 0, 0, 4), 3);
+    UdpSocket::bind((outside, 0)).unwrap().send_to(&packet(10, 0), router).unwrap();
+    support::eventually(|| io.listener_drops("foreign_network") == 1);
+    peer(&io, router, inside);
+    assert_eq!(io.listener_drops("foreign_network"), 1);
+}
