@@ -69,8 +69,6 @@ pub fn open_by_component(directory: impl AsFd, path: &Path, flags: OFlags) -> Re
             Some(at) => openat(at, name, flags, Mode::empty()),
         };
         match opened {
-            // O_DIRECTORY looks first whether a link is a directory.
-            Err(Errno::NOTDIR) if !is_last => return Err(Errno::LOOP),
             opened if is_last => return opened,
             opened => at = Some(opened?),
         }

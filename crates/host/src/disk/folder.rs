@@ -304,7 +304,15 @@ impl Folder {
     /// # Errors
     /// The system's.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
-        names(self.as_fd())
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        Ok(names)
     }
 
     /// Puts on the disk which files it has.
@@ -334,19 +342,6 @@ fn one(name: &OsStr) -> Result<&OsStr, Errno> {
     }
 }
 
-fn names(folder: BorrowedFd<'_>) -> io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    step("openat");
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            names.push(OsStr::from_bytes(name).to_owned());
-        }
-    }
-    Ok(names)
-}
-
 fn remove_all(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
     step("unlinkat");
     match unlinkat(folder, name, AtFlags::empty()) {
@@ -357,8 +352,12 @@ fn remove_all(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     step("openat");
     let inside = openat(folder, name, flags, Mode::empty())?;
-    for name in names(inside.as_fd())? {
-        remove_all(inside.as_fd(), &name, depth - 1)?;
+    for entry in Dir::read_from(&inside)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            remove_all(inside.as_fd(), OsStr::from_bytes(name), depth - 1)?;
+        }
     }
     step("unlinkat");
     Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)

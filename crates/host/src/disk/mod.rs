@@ -21,10 +21,8 @@ pub mod step;
 use std::ffi::OsStr;
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-use rustix::fs::{CWD, Mode, OFlags};
 
 pub use self::beneath::{Links, open_beneath, open_by_component};
 pub use self::folder::Folder;
@@ -151,74 +149,6 @@ impl File {
     /// The system's file.
     pub fn into_inner(self) -> std::fs::File {
         self.0
-    }
-}
-
-impl<'a> At<'a> {
-    fn of(path: &'a Path) -> Self {
-        let name = path.file_name().unwrap_or_default();
-        At { folder: path.parent().unwrap_or(Path::new("")), name }
-    }
-}
-
-impl File {
-    /// Opens `path` as open(2) does with `flags`; `mode`: the permissions of a file that is made.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn open(path: &Path, flags: OFlags, mode: u32) -> io::Result<Self> {
-        let open = || Ok(rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(mode))?);
-        if flags.contains(OFlags::CREATE) && !path.exists() {
-            run(&Operation::Create(At::of(path)), open).map(|file| File(file.into()))
-        } else {
-            Ok(File(open()?.into()))
-        }
-    }
-}
-
-/// Puts on the disk which files the folder `path` has.
-///
-/// # Errors
-/// The system's.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let sync = || std::fs::File::open(path)?.sync_all();
-    run(&Operation::SyncFolder(path), || if is_real() { sync() } else { Ok(()) })
-}
-
-/// Makes the folder `path` with the permissions `mode`.
-///
-/// # Errors
-/// The system's.
-pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
-    run(&Operation::MakeFolder(At::of(path)), || std::fs::DirBuilder::new().mode(mode).create(path))
-}
-
-/// Gives a file another name; what had that name before has it no longer.
-///
-/// # Errors
-/// The system's.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    run(&Operation::Rename(At::of(from), At::of(to)), || std::fs::rename(from, to))
-}
-
-/// Removes a file.
-///
-/// # Errors
-/// The system's; there is none.
-pub fn remove_file(path: &Path) -> io::Result<()> {
-    run(&Operation::Remove(At::of(path)), || std::fs::remove_file(path))
-}
-
-/// The same; that there is none is no error. Whether there was one.
-///
-/// # Errors
-/// The system's.
-pub fn remove_if_there(path: &Path) -> io::Result<bool> {
-    match remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }
 
