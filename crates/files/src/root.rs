@@ -5,14 +5,14 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use namely_host::disk::{Links, open_beneath};
+use namely_host::disk::{Links, open_again, open_beneath, open_named};
 use namely_wire::rdr::ListingEntry;
 use namely_wire::{Component, types};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open, openat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
 /// Most components of a path below the served directory.
@@ -56,7 +56,7 @@ pub(crate) enum Denied {
 
 impl Root {
     pub(crate) fn open(path: &Path, links_lead_out: bool) -> io::Result<Self> {
-        let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let directory = open_named(path, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(Root { directory, path: path.to_owned(), links_lead_out })
     }
 
@@ -87,7 +87,7 @@ impl Root {
         let fd = if found.is_directory() {
             openat(&found.fd, ".", flags | OFlags::DIRECTORY, Mode::empty())
         } else {
-            open(format!("/proc/self/fd/{}", found.fd.as_raw_fd()), flags, Mode::empty())
+            open_again(&found.fd, flags)
         };
         let fd = match fd {
             // Without /proc: it has to be the same still.
@@ -289,7 +289,7 @@ mod tests {
             assert_eq!(rustix::io::read(&opens, &mut events).err(), Some(Errno::AGAIN), "it was opened");
         }
         // The same is noticed of who does open it.
-        drop(open(served.join("pipe"), OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
+        drop(open_named(&served.join("pipe"), OFlags::RDONLY | OFlags::NONBLOCK).unwrap());
         assert!(rustix::io::read(&opens, &mut events).unwrap() > 0);
     }
 

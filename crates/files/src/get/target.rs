@@ -3,13 +3,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namely_host::disk::{Folder, Foreign, OpenError, Writers, open_named};
+use namely_host::disk::{Folder, Foreign, OpenError, Writers, open_again, open_named};
 use namely_transport::object::Object;
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open};
+use rustix::fs::{FileType, OFlags, Stat, fstat};
 
 use super::error::GetError;
 
@@ -69,8 +68,7 @@ impl Target {
             }
             _ => {
                 // Whatever is there by now, this is what was looked at.
-                let at = format!("/proc/self/fd/{}", at.as_raw_fd());
-                let opened = open(at, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
+                let opened = open_again(&at, OFlags::WRONLY | OFlags::NOCTTY);
                 Ok(Some(opened.map_err(|errno| fault(errno.into()))?.into()))
             }
         }

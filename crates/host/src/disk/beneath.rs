@@ -4,10 +4,10 @@
 //! about. Where it does not have that call, or a sandbox refuses it, the path is opened component
 //! by component, and a link is refused.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
 use super::step;
@@ -75,6 +75,15 @@ pub fn open_by_component(directory: impl AsFd, path: &Path, flags: OFlags) -> Re
     }
     step("openat");
     openat(&directory, ".", flags | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens again what was opened to look at it (O_PATH), whatever has its name by now.
+///
+/// # Errors
+/// The system's; NOENT without `/proc`.
+pub fn open_again(opened: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
+    openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
 #[cfg(test)]

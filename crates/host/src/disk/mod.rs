@@ -24,10 +24,10 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-pub use self::beneath::{Links, open_beneath, open_by_component};
+pub use self::beneath::{Links, open_again, open_beneath, open_by_component};
 pub use self::folder::Folder;
 pub use self::foreign::{Foreign, OpenError, Writers};
-pub use self::named::{open_named, read_named};
+pub use self::named::{open_named, open_named_file, read_named};
 
 #[cfg(feature = "faults")]
 use self::{

@@ -33,17 +33,24 @@ pub fn open_named(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
     }
 }
 
-/// The content of the file that `path` names, of at most `octets_max`. Never waits: what is no
-/// regular file is an error.
+/// Opens the file that `path` names to read it. Never waits: what is no regular file is an error.
 ///
 /// # Errors
-/// As of [`open_named`]; it is no regular file, or longer than that.
-pub fn read_named(path: &Path, octets_max: u64) -> Result<Vec<u8>, OpenError> {
+/// As of [`open_named`]; it is no regular file.
+pub fn open_named_file(path: &Path) -> Result<std::fs::File, OpenError> {
     let file = open_named(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Err(Foreign::NoFile.into());
     }
-    Ok(read_all(&file.into(), octets_max)?)
+    Ok(file.into())
+}
+
+/// The content of the file that `path` names, of at most `octets_max`.
+///
+/// # Errors
+/// As of [`open_named_file`]; it is longer than that.
+pub fn read_named(path: &Path, octets_max: u64) -> Result<Vec<u8>, OpenError> {
+    Ok(read_all(&open_named_file(path)?, octets_max)?)
 }
 
 /// What is left of `file`, at most `octets_max`.
