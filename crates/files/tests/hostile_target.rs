@@ -169,7 +169,7 @@ struct World {
 
 impl World {
     fn act(&self, act: Act) {
-        // Not through a link that leads out: what this process may do outside, another user may not.
+        // Not through a link that leads out: another user may do nothing there.
         let file = |which: usize| {
             let path = self.got.join(FILES[which % FILES.len()]);
             let is_inside = |above: PathBuf| above.starts_with(&self.got);

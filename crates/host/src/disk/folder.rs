@@ -27,6 +27,8 @@ pub struct Folder {
     fd: OwnedFd,
     /// What it was opened by, for messages.
     path: PathBuf,
+    /// Who may rename what lies in it where it is not shared.
+    writers: Writers,
     /// Whether somebody else may rename what lies in it.
     is_shared: bool,
 }
@@ -51,7 +53,7 @@ impl Folder {
             }
             opened => opened?,
         };
-        Ok(Self::of(fd, path.to_owned())?)
+        Ok(Self::of(fd, path.to_owned(), Writers::this_user().or_root())?)
     }
 
     /// The same; makes it with the permissions `mode` if there is none, and those above it.
@@ -79,12 +81,12 @@ impl Folder {
     pub fn below(&self, below: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let fd = open_beneath(self, below, flags, Links::Refused)?;
-        Ok(Self::of(fd, self.path.join(below))?)
+        Ok(Self::of(fd, self.path.join(below), self.writers)?)
     }
 
-    fn of(fd: OwnedFd, path: PathBuf) -> Result<Self, Errno> {
-        let is_shared = Writers::this_user().or_root().check_folder(&fstat(&fd)?).is_err();
-        Ok(Folder { fd, path, is_shared })
+    fn of(fd: OwnedFd, path: PathBuf, writers: Writers) -> Result<Self, Errno> {
+        let is_shared = writers.check_folder(&fstat(&fd)?).is_err();
+        Ok(Folder { fd, path, writers, is_shared })
     }
 
     /// What it was opened by.

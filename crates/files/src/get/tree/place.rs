@@ -81,7 +81,7 @@ impl Place {
             }
         }
         if is_there_already(&made) {
-            parent.below(Path::new(name))?;
+            self.last = Some((below.to_owned(), Arc::new(parent.below(Path::new(name))?)));
             return Ok(Entered { is_new: false });
         }
         made.map(|()| Entered { is_new: true })
