@@ -27,6 +27,8 @@ pub enum Attack {
     Fragments,
     /// Connections that never finish their first message
     Handshakes,
+    /// A local user who renames, links and forges in a folder into which a tree is fetched
+    Target,
     /// All of these at once
     All,
 }
@@ -44,6 +46,7 @@ impl Attack {
             Attack::Memory => "memory",
             Attack::Fragments => "fragments",
             Attack::Handshakes => "handshakes",
+            Attack::Target => "target",
             Attack::All => "all",
         }
     }
@@ -80,6 +83,10 @@ pub struct Place {
     pub fresh_version: String,
     /// How many of those there are.
     pub fresh_objects: u64,
+    /// A folder that all may write, into which a tree is fetched.
+    pub shared: PathBuf,
+    /// A folder beside it that only who fetches may write.
+    pub outside: PathBuf,
     /// A prefix whose route leads to a neighbour that never answers.
     pub silent: String,
 }
