@@ -30,7 +30,7 @@ const MEMORY_LEFT_OF_ALL_MIB: f64 = 80.0;
 /// Runs one short attack; its figures, or `None` where the programs are not built.
 fn attack(name: &str) -> Option<Value> {
     // These attackers become another user of the machine.
-    let needs_root = ["descriptors", "commands", "memory", "all"].contains(&name);
+    let needs_root = ["descriptors", "commands", "memory", "target", "all"].contains(&name);
     if needs_root && !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root becomes another user");
         return None;
@@ -156,6 +156,14 @@ fn a_forged_address_gets_no_more_than_its_limit() {
     let kbit_s = sent(&figures, "reflection.victim_kbit_s");
     assert!(kbit_s <= 10_500, "{kbit_s} kbit/s reach the victim: {figures}");
     assert!(kbit_s >= 2000, "nothing was reflected, so that nothing is shown: {figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn whoever_renames_in_a_folder_that_a_tree_is_fetched_into_puts_nothing_elsewhere_and_nothing_false_in() {
+    let Some(figures) = attack("target") else { return };
+    assert!(sent(&figures, "target.fetches") >= 1 && sent(&figures, "target.links") > 0, "{figures}");
+    assert_eq!((sent(&figures, "target.escaped"), sent(&figures, "target.others")), (0, 0), "{figures}");
     assert_kept(&figures);
 }
 

@@ -7,6 +7,7 @@
 mod datagrams;
 mod local;
 mod streams;
+mod target;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -101,6 +102,7 @@ fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
         Attack::Descriptors => local::descriptors(place, end),
         Attack::Commands => local::commands(place, end),
         Attack::Memory => local::memory(place, end),
+        Attack::Target => target::target(place, end),
         Attack::All => Err(io::Error::other("each attack has a process of its own")),
     }
 }

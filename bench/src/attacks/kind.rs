@@ -29,6 +29,8 @@ pub enum Attack {
     Handshakes,
     /// Interests for cached Data in the name of an address that asked for nothing
     Reflection,
+    /// A local user who renames, links and forges in a folder into which a tree is fetched
+    Target,
     /// All of these at once
     All,
 }
@@ -47,6 +49,7 @@ impl Attack {
             Attack::Fragments => "fragments",
             Attack::Handshakes => "handshakes",
             Attack::Reflection => "reflection",
+            Attack::Target => "target",
             Attack::All => "all",
         }
     }
@@ -83,6 +86,10 @@ pub struct Place {
     pub fresh_version: String,
     /// How many of those there are.
     pub fresh_objects: u64,
+    /// A folder that all may write, into which a tree is fetched.
+    pub shared: PathBuf,
+    /// A folder beside it that only who fetches may write.
+    pub outside: PathBuf,
     /// A prefix whose route leads to a neighbour that never answers.
     pub silent: String,
 }

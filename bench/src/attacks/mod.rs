@@ -11,6 +11,7 @@ mod in_use;
 mod kind;
 mod options;
 mod report;
+mod victim;
 mod world;
 
 use std::fs;
@@ -26,6 +27,8 @@ pub(crate) use self::honest::Honest;
 pub(crate) use self::in_use::InUse;
 pub use self::kind::{Attack, Place};
 pub use self::options::Attacks;
+use self::victim::Victim;
+pub(crate) use self::victim::{DIRECTORIES, FILES};
 use self::world::{ATTACKER_GRACE, most_of};
 pub(crate) use self::world::{Link, World};
 use crate::attacker::CPU_MS;
@@ -33,6 +36,7 @@ use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
 use crate::namespace::{self, Place as Network};
+use crate::programs::READY_LIMIT;
 use crate::subject::{self, SubjectName};
 
 /// How often the router's memory is looked at.
@@ -123,9 +127,13 @@ fn attack_once(
     watch.during(&world.router, options.quiet(), interrupt)?;
     let in_use = is_namely.then(|| InUse::now(&world, interrupt)).flatten();
     let begun = Instant::now();
+    let victim = Victim::start(&world, attack, interrupt);
     let attackers = Attackers::start(attack, &world.place, options.attack(), dir.path())?;
     watch.during(&world.router, options.attack(), interrupt)?;
-    let sent = attackers.finish(interrupt)?;
+    let mut sent = attackers.finish(interrupt)?;
+    if let Some(victim) = victim {
+        victim.finish(&mut sent)?;
+    }
     let recovery = Instant::now();
     watch.during(&world.router, options.recovery(), interrupt)?;
     let turns_us = ["longest_turn_us", "longest_turn_cpu_us"].map(|counter| most(&world, counter, interrupt));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use namely_testbed::{Interrupt, Process, command};
 
 use super::kind::Place;
+use super::victim;
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
@@ -85,6 +86,8 @@ impl World {
             fresh: format!("{FILES}/fresh"),
             fresh_version: String::new(),
             fresh_objects: FRESH_OBJECTS,
+            shared: dir.join("shared"),
+            outside: dir.join("outside"),
             silent: SILENT.to_owned(),
         };
         let router = if is_namely {
@@ -94,6 +97,7 @@ impl World {
         };
         let object = Object::create(&dir.join("files"), 1, object_octets)?;
         let fresh = fresh_objects(&object.dir)?;
+        victim::prepare(&object.dir, &place.shared, &place.outside)?;
         let start = |what: &str, arguments: &[&str]| {
             let mut command = command(client.path(), dir);
             command.args(["--router", &format!("unix://{}", place.unix.display())]).args(arguments);
@@ -128,6 +132,11 @@ impl World {
             }
         };
         Namely { client: self.client.clone(), dir: self.dir.clone(), router }
+    }
+
+    /// The name of a tree of a few files.
+    pub(super) fn tree(&self) -> String {
+        format!("{FILES}/{}", victim::TREE)
     }
 
     /// The name of the object without its version, and the names of those that are fetched once.

@@ -1,11 +1,12 @@
 //! The content store's disk: its folder or device, what management shows of it and changes in it.
 //! What workers ask of it is in `dataplane::disk`.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use namely_host::disk::{Folder, Writers};
 use namely_mgmt::CsDiskChange;
 use namely_store::tier::{Status, Tier, TierError, is_device};
 use namely_wire::NameRef;
@@ -104,11 +105,18 @@ pub(crate) fn make_folder(config: &CsDisk, uid: Option<u32>) -> Result<(), Failu
         let failure = format!("cs.disk: there is no device {}", folder.display());
         return Err(Failure::new(Exit::Configuration, failure).hint("lsblk shows which there are"));
     }
-    let made = std::fs::DirBuilder::new().mode(0o700).create(folder);
-    made.map_err(|error| cannot_make(folder, &error.to_string()))?;
+    make_and_give(folder, uid).map_err(|error| cannot_make(folder, &error.to_string()))
+}
+
+/// Root gives away what it made, and nothing that somebody put in its place.
+fn make_and_give(folder: &Path, uid: Option<u32>) -> io::Result<()> {
+    let name = folder.file_name().ok_or(io::ErrorKind::AlreadyExists)?;
+    let above = Folder::open(folder.parent().unwrap_or(Path::new("")))?;
+    above.make_folder(name, 0o700)?;
     let Some(uid) = uid else { return Ok(()) };
-    let given = rustix::fs::chown(folder, Some(rustix::process::Uid::from_raw(uid)), None);
-    given.map_err(|errno| cannot_make(folder, &errno.to_string()))
+    let made = above.below(Path::new(name))?;
+    Writers::this_user().check_folder(&made.stat()?)?;
+    Ok(rustix::fs::fchown(&made, Some(rustix::process::Uid::from_raw(uid)), None)?)
 }
 
 fn cannot_make(folder: &Path, why: &str) -> Failure {

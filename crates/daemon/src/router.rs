@@ -1,13 +1,13 @@
 //! A running router: the data plane, the control thread, and what they share.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use namely_host::disk::Folder;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_mgmt::Policy;
 use namely_transport::memif_beside;
@@ -425,20 +425,25 @@ pub(crate) fn make_default_directories(config: &Config, uid: Option<u32>) -> Res
 /// may write, another user's directory of that name would let that user take the socket's place.
 fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
     let Some(directory) = socket.parent() else { return Ok(()) };
-    if !directory.exists() {
-        std::fs::DirBuilder::new()
-            .mode(0o755)
-            .create(directory)
-            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    let (above, Some(name)) = (directory.parent().unwrap_or(Path::new("")), directory.file_name()) else {
+        return Ok(());
+    };
+    let fault = |error| format!("cannot make {}: {error}", directory.display());
+    let above = Folder::open(above).map_err(|error| fault(error.into()))?;
+    match above.make_folder(name, 0o755) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fault(error)),
+        _ => {}
     }
-    let owner = std::fs::symlink_metadata(directory).map_err(|error| error.to_string())?.uid();
+    // What is looked at is what is given away, whatever anybody puts in its place.
+    let opened = above.below(Path::new(name)).map_err(fault)?;
+    let owner = opened.stat().map_err(fault)?.st_uid;
     let own = rustix::process::geteuid().as_raw();
     if owner != uid && owner != own && owner != 0 {
         return Err(format!("{} belongs to user {owner}: remove it, or use --listen", directory.display()));
     }
     if owner != uid && own == 0 {
         // Whoever the router becomes makes and removes sockets there.
-        let given = rustix::fs::chown(directory, Some(rustix::process::Uid::from_raw(uid)), None);
+        let given = rustix::fs::fchown(&opened, Some(rustix::process::Uid::from_raw(uid)), None);
         given.map_err(|errno| format!("cannot give {} to user {uid}: {errno}", directory.display()))?;
     }
     Ok(())
@@ -452,7 +457,8 @@ fn cannot_listen(why: String) -> Failure {
 mod tests {
     use namely_skip::{Need, eventually, skip};
     use namely_wire::Name;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::time::Instant;
 
     use super::*;
 

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use namely_host::disk::Folder;
 use namely_security::{ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{Metadata, metadata_name};
 use namely_wire::{DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef};
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use crate::certificates::{Answer, Certificates, Vouched};
 use crate::content::Content;
@@ -38,7 +39,8 @@ impl Input {
             return Ok(Input(Content::Memory(memory)));
         }
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let mut file = File::from(open(spool_directory, flags, Mode::RUSR | Mode::WUSR)?);
+        let directory = Folder::open(spool_directory)?;
+        let mut file = File::from(openat(&directory, ".", flags, Mode::RUSR | Mode::WUSR)?);
         file.write_all(&memory)?;
         drop(memory);
         io::copy(input, &mut file)?;

@@ -1,18 +1,18 @@
 //! The directory that is served: opens what lies in it and nothing else.
 //!
-//! The kernel resolves a path beneath the directory (`openat2`, RESOLVE_BENEATH): neither `..` nor
-//! a symbolic link leads out, also while somebody moves directories about. Where that call is not
-//! available, paths with symbolic links are refused altogether.
+//! Neither `..` nor a symbolic link leads out of it, also while somebody moves directories about:
+//! see [`open_beneath`].
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use namely_host::disk::{Links, open_again, open_beneath, open_named};
 use namely_wire::rdr::ListingEntry;
 use namely_wire::{Component, types};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
 /// Most components of a path below the served directory.
@@ -56,7 +56,7 @@ pub(crate) enum Denied {
 
 impl Root {
     pub(crate) fn open(path: &Path, links_lead_out: bool) -> io::Result<Self> {
-        let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let directory = open_named(path, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(Root { directory, path: path.to_owned(), links_lead_out })
     }
 
@@ -87,7 +87,7 @@ impl Root {
         let fd = if found.is_directory() {
             openat(&found.fd, ".", flags | OFlags::DIRECTORY, Mode::empty())
         } else {
-            open(format!("/proc/self/fd/{}", found.fd.as_raw_fd()), flags, Mode::empty())
+            open_again(&found.fd, flags)
         };
         let fd = match fd {
             // Without /proc: it has to be the same still.
@@ -119,37 +119,8 @@ impl Root {
         if self.links_lead_out {
             openat(&self.directory, path, flags, Mode::empty())
         } else {
-            self.open_beneath(path, flags)
+            open_beneath(&self.directory, path, flags, Links::Inside)
         }
-    }
-
-    fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        loop {
-            match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
-                // A rename somewhere in the tree made the kernel unsure.
-                Err(Errno::AGAIN) => {}
-                Err(Errno::NOSYS | Errno::PERM) => return self.open_without_links(path, flags),
-                opened => return opened,
-            }
-        }
-    }
-
-    fn open_without_links(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let mut components = path.components().peekable();
-        let mut at = openat(&self.directory, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        while let Some(component) = components.next() {
-            let flags = if components.peek().is_some() {
-                OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
-            } else {
-                flags | OFlags::NOFOLLOW
-            };
-            at = openat(&at, component.as_os_str(), flags, Mode::empty())?;
-            if components.peek().is_none() {
-                return Ok(at);
-            }
-        }
-        openat(&self.directory, ".", flags, Mode::empty())
     }
 
     /// The listing of the directory `opened`, which is at `components`: files and directories whose
@@ -230,6 +201,7 @@ pub(crate) fn relative_path<'a>(components: impl Iterator<Item = Component<'a>>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namely_host::disk::open_by_component;
     use namely_wire::Name;
     use std::os::unix::fs::symlink;
 
@@ -275,7 +247,7 @@ mod tests {
     fn without_openat2_links_are_refused_and_the_rest_is_opened() {
         let dir = tree();
         let root = Root::open(&dir.path().join("served"), false).unwrap();
-        let open = |path: &str| root.open_without_links(Path::new(path), OFlags::RDONLY).map(drop);
+        let open = |path: &str| open_by_component(&root.directory, Path::new(path), OFlags::RDONLY).map(drop);
         assert_eq!(open("sub/other"), Ok(()));
         assert_eq!(open("."), Ok(()));
         for path in ["inside", "outside", "absolute"] {
@@ -317,7 +289,7 @@ mod tests {
             assert_eq!(rustix::io::read(&opens, &mut events).err(), Some(Errno::AGAIN), "it was opened");
         }
         // The same is noticed of who does open it.
-        drop(open(served.join("pipe"), OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
+        drop(open_named(&served.join("pipe"), OFlags::RDONLY | OFlags::NONBLOCK).unwrap());
         assert!(rustix::io::read(&opens, &mut events).unwrap() > 0);
     }
 

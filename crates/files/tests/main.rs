@@ -2,6 +2,7 @@
 
 mod common;
 mod file_server_protocol;
+mod hostile_target;
 mod put;
 mod ranges;
 mod serve_and_get;

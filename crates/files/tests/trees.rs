@@ -22,7 +22,7 @@ use namely_transport::serve::Producer;
 use namely_wire::{InterestView, LpHeaders, Name};
 
 /// What is done when the Interest of this number comes.
-type Interfere = Box<dyn FnMut(&InterestView<'_>) + Send>;
+pub(crate) type Interfere = Box<dyn FnMut(&InterestView<'_>) + Send>;
 
 /// A file server in whose way somebody stands.
 struct Disturbed {
@@ -43,18 +43,18 @@ impl Producer for Disturbed {
     }
 }
 
-struct Site {
-    directory: tempfile::TempDir,
+pub(crate) struct Site {
+    pub(crate) directory: tempfile::TempDir,
     consumer: Consumer,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::disturbed(|_| Box::new(|_| ()))
     }
 
-    fn disturbed(interfere: impl FnOnce(&Path) -> Interfere) -> Self {
+    pub(crate) fn disturbed(interfere: impl FnOnce(&Path) -> Interfere) -> Self {
         let (signer, anchor) = key_of("/p");
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("served")).unwrap();
@@ -68,25 +68,25 @@ impl Site {
         Site { directory, consumer: connect(subject, options), asked }
     }
 
-    fn served(&self) -> PathBuf {
+    pub(crate) fn served(&self) -> PathBuf {
         self.directory.path().join("served")
     }
 
-    fn got(&self) -> PathBuf {
+    pub(crate) fn got(&self) -> PathBuf {
         self.directory.path().join("got")
     }
 
-    fn write(&self, file: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, file: impl AsRef<Path>, content: impl AsRef<[u8]>) {
         let path = self.served().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    fn fetch(&self, options: GetOptions) -> Result<TreeGot, GetError> {
+    pub(crate) fn fetch(&self, options: GetOptions) -> Result<TreeGot, GetError> {
         self.watch(options, &mut |_| Flow::Continue)
     }
 
-    fn watch(
+    pub(crate) fn watch(
         &self,
         options: GetOptions,
         watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
@@ -101,7 +101,7 @@ impl Site {
     }
 }
 
-const SYNC: GetOptions = GetOptions {
+pub(crate) const SYNC: GetOptions = GetOptions {
     resume: true,
     sync: false,
     secret: None,
@@ -114,7 +114,7 @@ const SYNC: GetOptions = GetOptions {
 
 /// What is below `path`: of each file its content, permissions and time, of each directory its
 /// time.
-fn tree(path: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, u32, i64)> {
+pub(crate) fn tree(path: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, u32, i64)> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![path.to_owned()];
     while let Some(directory) = waiting.pop() {

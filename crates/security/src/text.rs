@@ -1,11 +1,11 @@
 //! Certificates as files: raw, base64 (what `ndnsec cert-dump` prints), and PEM (what NDNd writes).
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding};
+use namely_host::disk::read_named;
 use namely_wire::types::DATA;
 
 use crate::certificate::{Certificate, CertificateError};
@@ -42,19 +42,9 @@ impl Certificate {
 /// # Errors
 /// [`CertificateFileError`]: the file cannot be read, or holds no certificate.
 pub fn read_certificate(path: &Path) -> Result<Certificate, CertificateFileError> {
-    let octets = read_bounded(path, CERTIFICATE_FILE_OCTETS_MAX)
-        .map_err(|e| CertificateFileError::Read(path.to_owned(), e))?;
+    let octets = read_named(path, CERTIFICATE_FILE_OCTETS_MAX)
+        .map_err(|e| CertificateFileError::Read(path.to_owned(), e.into()))?;
     Certificate::from_file_octets(&octets).map_err(|e| CertificateFileError::Content(path.to_owned(), e))
-}
-
-/// Reads at most `octets_max` octets; a longer file is an error.
-pub(crate) fn read_bounded(path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
-    File::open(path)?.take(octets_max + 1).read_to_end(&mut octets)?;
-    if octets.len() as u64 > octets_max {
-        return Err(io::Error::other(format!("the file is larger than {octets_max} octets")));
-    }
-    Ok(octets)
 }
 
 /// Base64 in lines of 64 characters.

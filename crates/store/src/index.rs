@@ -4,9 +4,8 @@
 use std::io;
 use std::path::Path;
 
-use namely_host::disk::{self, File};
+use namely_host::disk::{File, Folder, Writers};
 use namely_wire::NameRef;
-use rustix::fs::OFlags;
 
 use crate::format::Format;
 
@@ -28,7 +27,7 @@ pub(crate) struct Entry {
 
 /// Writes the index of `file`, which has `file_octets` octets: whole, or not at all.
 pub(crate) fn write(
-    path: &Path,
+    (folder, name): (&Folder, &str),
     (file, format, file_octets): (&File, Format, u64),
     entries: &[Entry],
 ) -> io::Result<()> {
@@ -46,25 +45,18 @@ pub(crate) fn write(
     }
     let digest = *blake3::hash(&octets).as_bytes();
     octets.extend_from_slice(&digest);
-    let temporary = path.with_extension("new");
-    let written = write_file(&temporary, &octets).and_then(|()| disk::rename(&temporary, path));
-    if written.is_err() {
-        // What is left of it would only take room; it is no index.
-        let _ = disk::remove_if_there(&temporary);
-    }
-    written
-}
-
-fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
-    let file = File::open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, 0o600)?;
-    file.write_all_at(octets, 0)?;
-    file.sync_data()
+    folder.replace(name, Path::new(name).with_extension("new"), &octets)
 }
 
 /// Reads the index of `file`, which has `file_octets` octets in `format`; none if it is missing or
 /// damaged, or if the file is not what it was when the index was written.
-pub(crate) fn read(path: &Path, (file, format, file_octets): (&File, Format, u64)) -> Option<Vec<Entry>> {
-    let octets = std::fs::read(path).ok()?;
+pub(crate) fn read(
+    (folder, name): (&Folder, &str),
+    (file, format, file_octets): (&File, Format, u64),
+) -> Option<Vec<Entry>> {
+    // An entry takes less than its record.
+    let octets_max = file_octets.saturating_mul(2).saturating_add(4096);
+    let octets = folder.read(name, octets_max, Writers::this_user()).ok()??;
     let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
     if blake3::hash(body).as_bytes() != digest {
         return None;

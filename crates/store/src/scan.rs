@@ -1,9 +1,8 @@
 //! Reading files of packets back: which records are whole.
 
 use std::io;
-use std::path::Path;
 
-use namely_host::disk::File;
+use namely_host::disk::{File, Folder};
 use namely_wire::{DataView, PACKET_OCTETS_MAX};
 
 use crate::format::{Format, MAGIC, checksum};
@@ -23,10 +22,9 @@ pub(crate) struct Scanned {
 }
 
 /// The numbers of the files of packets in `folder`, the lowest first.
-pub(crate) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
+pub(crate) fn file_numbers(folder: &Folder) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name();
+    for name in folder.names()? {
         let number = name.to_str().and_then(|name| name.strip_prefix("packets-")?.strip_suffix(".log"));
         numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
     }

@@ -8,7 +8,7 @@ use std::io::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namely_host::disk::{self, File};
+use namely_host::disk::{File, Folder, Writers};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -63,7 +63,7 @@ pub type OnFound<'a> = &'a mut dyn FnMut(&[u8], Location, u64);
 /// A directory of packets, open for writing by this store alone.
 #[derive(Debug)]
 pub struct Store {
-    folder: PathBuf,
+    folder: Folder,
     octets_max: u64,
     packets_max: usize,
     file_octets_max: u64,
@@ -106,13 +106,14 @@ impl Store {
     /// the system says of its files.
     pub fn open(folder: &Path, octets_max: u64, found: OnFound<'_>) -> Result<Self, StoreError> {
         let fault = |error| StoreError::new(folder, error);
-        make_folder(folder).map_err(fault)?;
-        let lock = open_file(&folder.join("lock"), true).map_err(fault)?.into_inner();
+        let opened = make_folder(folder).map_err(fault)?;
+        let lock = open_or_create(&opened, "lock").map_err(fault)?.into_inner();
         let lock = Lock::take(lock).map_err(fault)?.ok_or_else(|| StoreError::InUse(folder.to_owned()))?;
         // Whoever made the last file may have been ended before this.
-        disk::sync_folder(folder).map_err(fault)?;
+        opened.sync().map_err(fault)?;
+        let numbers = scan::file_numbers(&opened).map_err(fault)?;
         let mut store = Store {
-            folder: folder.to_owned(),
+            folder: opened,
             octets_max,
             packets_max: STORE_PACKETS_MAX,
             file_octets_max: octets_max.div_ceil(FILES_MAX).max(FILE_OCTETS_MIN),
@@ -126,7 +127,6 @@ impl Store {
             torn_octets: 0,
             _lock: lock,
         };
-        let numbers = scan::file_numbers(folder).map_err(fault)?;
         for (i, number) in numbers.iter().enumerate() {
             let is_last = i + 1 == numbers.len();
             store.load(*number, is_last, found)?;
@@ -136,13 +136,16 @@ impl Store {
 
     /// Adopts a file: from its index, or from itself.
     fn load(&mut self, number: u64, is_last: bool, found: OnFound<'_>) -> Result<(), StoreError> {
-        let path = packets_path(&self.folder, number);
+        let (packets, index_name) = (packets_name(number), index_name(number));
+        let path = path_of(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
-        let file = open_file(&path, false).map_err(fault)?;
+        let file = self.folder.open_file(&packets, OFlags::RDWR, Writers::this_user());
+        let file = file.map_err(|error| fault(error.into()))?;
+        let file = file.ok_or_else(|| fault(io::ErrorKind::NotFound.into()))?;
         let octets = file.metadata().map_err(fault)?.len();
-        let index_path = index_path(&self.folder, number);
         let (format, is_begun) = scan::format(&file, octets).map_err(fault)?;
-        let indexed = if is_last { None } else { index::read(&index_path, (&file, format, octets)) };
+        let indexed =
+            if is_last { None } else { index::read((&self.folder, &index_name), (&file, format, octets)) };
         let (entries, octets, is_sealed) = match indexed {
             Some(entries) => (entries, octets, true),
             None => {
@@ -158,13 +161,14 @@ impl Store {
                 }
                 if !is_last {
                     // Without it the file is read again the next time.
-                    let _ = index::write(&index_path, (&file, format, octets), &scanned.entries);
+                    let _ =
+                        index::write((&self.folder, &index_name), (&file, format, octets), &scanned.entries);
                 }
                 (scanned.entries, if is_torn { scanned.octets } else { octets }, !is_torn)
             }
         };
         // What is appended from here on is in no index that is there already.
-        let has_index = is_last && disk::remove_if_there(&index_path).is_err();
+        let has_index = is_last && self.folder.remove_if_there(&index_name).is_err();
         for entry in &entries {
             let location = Location { file: number, offset: entry.offset, octets: entry.octets };
             found(&entry.name, location, entry.expires_ms);
@@ -203,7 +207,7 @@ impl Store {
         if self.undo.failures_before(number).is_some_and(|failures| failures < self.failures) {
             // The system tells of a failure once, to whichever publication comes first.
             return Err(StoreError::new(
-                &self.folder,
+                self.folder.path(),
                 io::Error::from_raw_os_error(Errno::IO.raw_os_error()),
             ));
         }
@@ -230,8 +234,7 @@ impl Store {
         }
         let mut records = Vec::with_capacity(octets as usize);
         let Some(last) = self.files.last_mut() else { return Ok(Vec::new()) };
-        last.cut_off_rest()
-            .map_err(|error| StoreError::new(&packets_path(&self.folder, last.number), error))?;
+        last.cut_off_rest().map_err(|error| StoreError::new(&path_of(&self.folder, last.number), error))?;
         let mut places = Vec::with_capacity(packets.len());
         for record in packets {
             let offset = last.octets + records.len() as u64;
@@ -242,8 +245,8 @@ impl Store {
             // What was written of it is cut off, so that nothing comes to lie behind half a record.
             last.has_rest = true;
             let cut = last.cut_off_rest();
-            tracing::warn!(folder = %self.folder.display(), %error, ?cut, "packets could not be stored");
-            return Err(StoreError::new(&packets_path(&self.folder, last.number), error));
+            tracing::warn!(folder = %self.folder.path().display(), %error, ?cut, "packets could not be stored");
+            return Err(StoreError::new(&path_of(&self.folder, last.number), error));
         }
         for (Record { name, expires_ms, .. }, place) in packets.iter().zip(&places) {
             let (name, expires_ms) = ((*name).into(), *expires_ms);
@@ -263,7 +266,7 @@ impl Store {
             // Later calls would succeed, and say nothing of what is lost.
             (last.is_doubtful, last.is_sealed) = (true, true);
             self.failures += 1;
-            StoreError::new(&packets_path(&self.folder, last.number), error)
+            StoreError::new(&path_of(&self.folder, last.number), error)
         })
     }
 
@@ -285,7 +288,7 @@ impl Store {
     /// Cuts off everything behind `mark`. What cannot be cut off stays as dead octets.
     fn cut_back(&mut self, mark: Mark) {
         if let Err(error) = self.try_cut_back(mark) {
-            tracing::warn!(folder = %self.folder.display(), %error, "packets of a publication that failed stay");
+            tracing::warn!(folder = %self.folder.path().display(), %error, "packets of a publication that failed stay");
             if let Some(last) = self.files.last_mut() {
                 last.is_sealed = true;
             }
@@ -301,12 +304,12 @@ impl Store {
             self.files.pop();
             is_changed = true;
         }
-        let Some(last) = self.files.last_mut() else { return disk::sync_folder(&self.folder) };
+        let Some(last) = self.files.last_mut() else { return self.folder.sync() };
         // One that had been full already gave its entries to its index, and gets them back. An
         // index that came back after a power cut would not be of what is appended from here on.
-        let was_full = disk::remove_if_there(&index_path(&self.folder, last.number))?;
+        let was_full = self.folder.remove_if_there(index_name(last.number))?;
         if is_changed || was_full {
-            disk::sync_folder(&self.folder)?;
+            self.folder.sync()?;
         }
         last.file.set_len(mark.octets)?;
         self.octets -= last.octets - mark.octets;
@@ -328,7 +331,7 @@ impl Store {
         let oldest = self.files.remove(0);
         self.octets -= oldest.octets;
         if let Err(error) = remove_files(&self.folder, oldest.number) {
-            let (folder, number) = (self.folder.display(), oldest.number);
+            let (folder, number) = (self.folder.path().display(), oldest.number);
             tracing::warn!(%folder, number, %error, "a file of packets could not be deleted");
         }
         Some(oldest.number)
@@ -365,19 +368,20 @@ impl Store {
     fn begin_file(&mut self) -> Result<(), StoreError> {
         self.sync()?;
         let number = self.files.last().map_or(1, |last| last.number + 1);
-        let path = packets_path(&self.folder, number);
+        let name = packets_name(number);
+        let path = path_of(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
         // Of a file of this number that was cut off.
-        disk::remove_if_there(&index_path(&self.folder, number)).map_err(fault)?;
-        let mut begun = PacketFile::new(number, open_file(&path, true).map_err(fault)?);
-        if let Err(error) = begun.begin().and_then(|()| disk::sync_folder(&self.folder)) {
+        self.folder.remove_if_there(index_name(number)).map_err(fault)?;
+        let mut begun = PacketFile::new(number, open_or_create(&self.folder, &name).map_err(fault)?);
+        if let Err(error) = begun.begin().and_then(|()| self.folder.sync()) {
             let _ = remove_files(&self.folder, number);
             return Err(fault(error));
         }
         if let Some(full) = self.files.last_mut().filter(|last| !last.is_doubtful) {
             let entries = std::mem::take(&mut full.entries);
             // Without it the file is read again the next time.
-            let _ = index::write(&index_path(&self.folder, full.number), full.described(), &entries);
+            let _ = index::write((&self.folder, &index_name(full.number)), full.described(), &entries);
         }
         self.octets += begun.octets;
         self.files.push(begun);
@@ -453,45 +457,52 @@ impl StoredPacket {
     }
 }
 
-fn open_file(path: &Path, create: bool) -> io::Result<File> {
-    let create = if create { OFlags::CREATE } else { OFlags::empty() };
-    File::open(path, OFlags::RDWR | create, 0o600)
+fn open_or_create(folder: &Folder, name: &str) -> io::Result<File> {
+    Ok(folder.open_or_create(name, OFlags::RDWR, Writers::this_user())?)
 }
 
 /// Makes the folder if there is none, and those above it, and ensures that it is where it is after
 /// a power cut: also one that was made by somebody who was ended before this.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
-    for path in missing.iter().rev() {
-        match disk::make_folder(path, 0o700) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-    }
+pub(crate) fn make_folder(folder: &Path) -> io::Result<Folder> {
+    let opened = Folder::open_or_make(folder, 0o700)?;
     for above in folder.ancestors().skip(1) {
-        match disk::sync_folder(above) {
+        match Folder::open(above).map_err(io::Error::from).and_then(|above| above.sync()) {
             // What this user may not read others made, and some file systems know nothing of it.
             Err(error) if matches!(error.kind(), PermissionDenied | InvalidInput) => {}
             synced => synced?,
         }
     }
-    Ok(())
+    Ok(opened)
 }
 
+/// What to name when a file cannot be written.
+fn path_of(folder: &Folder, number: u64) -> PathBuf {
+    folder.path().join(packets_name(number))
+}
+
+fn packets_name(number: u64) -> String {
+    format!("packets-{number:010}.log")
+}
+
+#[cfg(test)]
 fn packets_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("packets-{number:010}.log"))
+    folder.join(packets_name(number))
 }
 
+#[cfg(test)]
 fn index_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("packets-{number:010}.index"))
+    folder.join(index_name(number))
+}
+
+fn index_name(number: u64) -> String {
+    format!("packets-{number:010}.index")
 }
 
 /// Removes a file of packets, and its index before it: one without its file would be taken for that
 /// of the next file of this number.
-fn remove_files(folder: &Path, number: u64) -> io::Result<()> {
-    disk::remove_if_there(&index_path(folder, number))?;
-    disk::remove_if_there(&packets_path(folder, number)).map(drop)
+fn remove_files(folder: &Folder, number: u64) -> io::Result<()> {
+    folder.remove_if_there(index_name(number))?;
+    folder.remove_if_there(packets_name(number)).map(drop)
 }
 
 #[cfg(test)]

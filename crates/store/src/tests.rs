@@ -63,7 +63,7 @@ fn assert_holds(store: &Store, found: &Listed, numbers: std::ops::Range<u64>) {
 }
 
 fn last_file(folder: &Path) -> PathBuf {
-    packets_path(folder, *scan::file_numbers(folder).unwrap().last().unwrap())
+    packets_path(folder, *scan::file_numbers(&Folder::open(folder).unwrap()).unwrap().last().unwrap())
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use namely_catalogue::import::{Import, Source};
 use namely_catalogue::{Catalogue, Limits, read};
+use namely_host::disk::open_named_file;
 use namely_wire::Name;
 use namely_wire::lfn::Lfn;
 use serde_json::json;
@@ -39,7 +40,7 @@ impl Cat {
 }
 
 fn load(path: &Path) -> Result<Catalogue, Failure> {
-    let file = File::open(path).map_err(|error| io_failure("read", path, error))?;
+    let file = open_named_file(path).map_err(|error| io_failure("read", path, error.into()))?;
     read(BufReader::new(file), Limits::default()).map_err(|error| Failure::failed(error.of_file(path)))
 }
 

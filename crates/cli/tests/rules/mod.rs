@@ -3,6 +3,7 @@
 mod bom;
 mod comments;
 mod packages;
+mod paths;
 mod picture;
 mod profiles;
 mod published;

@@ -173,6 +173,9 @@ impl Queue {
 pub struct CsDisk {
     /// Its folder, or a block device, or a file that stands for one; without one there is no disk.
     pub folder: Option<PathBuf>,
+    /// The number of a group that may write the folder, and what is in it, beside the router's
+    /// user.
+    pub group: Option<u32>,
     /// Octets that it may take there, as a number or as text such as `"20GiB"`; none: 1 GiB of a
     /// folder, all of a device.
     #[serde(deserialize_with = "budget")]
@@ -227,6 +230,7 @@ impl Default for CsDisk {
     fn default() -> Self {
         CsDisk {
             folder: None,
+            group: None,
             octets_max: None,
             admission: Admission::default(),
             threshold: PENDING_THRESHOLD,
@@ -246,7 +250,7 @@ impl Default for CsDisk {
 impl CsDisk {
     /// The keys in which `new` differs that only take effect when the router starts again.
     pub(super) fn restart_needed(&self, new: &CsDisk) -> impl Iterator<Item = &'static str> {
-        changed_keys!(self, new, "cs.disk": folder, marking, announce_ms, read_ahead, engine, threads, filter, slow)
+        changed_keys!(self, new, "cs.disk": folder, group, marking, announce_ms, read_ahead, engine, threads, filter, slow)
     }
 
     /// Octets that it may take.
@@ -275,6 +279,7 @@ impl CsDisk {
             read_ahead: self.read_ahead,
             slowness: self.slow,
             writes_alone: self.prototype.writes_alone,
+            group: self.group,
             ..Options::new(self.budget())
         }
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use namely_host::disk::{OpenError, read_named};
+
 use super::Config;
 
 /// Largest configuration file that is read, in octets.
@@ -21,13 +23,13 @@ impl Config {
     /// Reads the configuration from `path`.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         let unreadable = |reason: String| ConfigError { path: Some(path.to_owned()), line: None, reason };
-        let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-        if size > CONFIG_OCTETS_MAX {
-            return Err(unreadable(format!(
-                "larger than {CONFIG_OCTETS_MAX} octets; is this a configuration?"
-            )));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let octets = read_named(path, CONFIG_OCTETS_MAX).map_err(|error| match error {
+            OpenError::System(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                unreadable(format!("larger than {CONFIG_OCTETS_MAX} octets; is this a configuration?"))
+            }
+            error => unreadable(error.to_string()),
+        })?;
+        let text = String::from_utf8(octets).map_err(|error| unreadable(error.to_string()))?;
         Self::parse(&text, path)
     }
 

@@ -299,6 +299,7 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[tables]", "strategy_faces_max", "7"),
     ("[tables]", "nack_no_route", "false"),
     ("[cs.disk]", "folder", "\"/x\""),
+    ("[cs.disk]", "group", "10001"),
     ("[cs.disk]", "octets_max", "\"2MiB\""),
     ("[cs.disk]", "admission", "\"all\""),
     ("[cs.disk]", "threshold", "7"),

@@ -1,11 +1,11 @@
 //! The catalogue: from the file to the objects of the plane and the names of the Name Map Table.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use namely_catalogue::{FILES_MAX, Limits, read, to_name};
 use namely_forwarder::{ObjectName, ObjectsError};
+use namely_host::disk::open_named_file;
 use namely_vip::limits::OBJECTS_MAX;
 use namely_vip::{Object, Objects};
 use namely_wire::Name;
@@ -37,7 +37,7 @@ impl Loaded {
         let unreadable = |error: std::io::Error| {
             format!("{}: {error}: `catalogue` under [vip] names the file", path.display())
         };
-        let file = File::open(path).map_err(unreadable)?;
+        let file = open_named_file(path).map_err(|error| unreadable(error.into()))?;
         let limits = Limits { blocks_max, files_max: FILES_MAX };
         let catalogue = read(BufReader::new(file), limits).map_err(|error| error.of_file(path))?;
         let (mut files, mut firsts) = (Vec::with_capacity(catalogue.files()), Vec::new());

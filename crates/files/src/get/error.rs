@@ -11,7 +11,7 @@ use namely_transport::object::ObjectError;
 use namely_wire::{DecodeError, Name};
 use rustix::io::Errno;
 
-use super::own::Foreign;
+use namely_host::disk::Foreign;
 
 /// Why a file was not fetched.
 #[derive(Debug)]

@@ -68,7 +68,8 @@ fn fetch(target: &Path, version: u64, resume: bool, until: u64, end: End, promis
     let options = GetOptions { resume, ..RESUME };
     // What is kept is for the next fetch, which gives it up or goes on with it.
     promised.kept = None;
-    let Ok(mut part) = PartFile::open(target, &object(version), 1, &options) else { return };
+    let at = Target::named(target).unwrap();
+    let Ok(mut part) = PartFile::open(&at, &object(version), 1, &options) else { return };
     let (first, octets) = part.resumed();
     assert_is_beginning(part.path(), version, octets);
     let mut failed = false;
@@ -83,7 +84,7 @@ fn fetch(target: &Path, version: u64, resume: bool, until: u64, end: End, promis
         End::Killed => return,
         End::Early => true,
         End::Whole if failed => true,
-        End::Whole => part.finish(target, true, None).is_err(),
+        End::Whole => part.finish(true, 0o644).is_err(),
     };
     if given_up {
         let octets = part.abandon();
@@ -121,7 +122,7 @@ fn check(target: &Path, promised: &Promised, case: &str) {
     }
     let kept = promised.kept.unwrap_or((2, 0));
     for (version, octets) in [kept, (3 - kept.0, 0)] {
-        let part = PartFile::open(target, &object(version), 1, &RESUME);
+        let part = PartFile::open(&Target::named(target).unwrap(), &object(version), 1, &RESUME);
         let part = part.unwrap_or_else(|error| panic!("{case}: {error}"));
         assert!(part.resumed().1 >= octets, "{case}: {:?} of {octets} are kept", part.resumed());
         assert_is_beginning(part.path(), version, part.resumed().1);

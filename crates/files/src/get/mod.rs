@@ -7,12 +7,15 @@ mod error;
 mod journal;
 mod own;
 mod part;
+mod target;
 mod tree;
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+pub use namely_host::disk::Foreign;
 use namely_security::{TrustReason, Verified};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
@@ -20,9 +23,9 @@ use namely_wire::Name;
 
 pub use self::error::GetError;
 pub use self::journal::ResumeSecret;
-pub use self::own::Foreign;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
+use self::target::Target;
 pub use self::tree::{DEPTH_MAX, FAILED_MAX, TreeEvent, TreeGot, TreeProgress, get_tree};
 
 /// How files are fetched.
@@ -110,22 +113,26 @@ pub fn get_object(
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Got, GetError> {
-    let fault = |error| GetError::Target { path: target.to_owned(), error };
     check_age(object, &options)?;
-    match std::fs::metadata(target) {
-        Ok(existing) if existing.is_dir() => {
-            return Err(fault(io::Error::from(io::ErrorKind::IsADirectory)));
-        }
-        Ok(existing) if !existing.is_file() => {
-            if let Some(foreign) = own::foreign_target(target).map_err(fault)? {
-                return Err(GetError::Foreign { path: target.to_owned(), foreign });
-            }
-            let mut file = std::fs::OpenOptions::new().write(true).open(target).map_err(fault)?;
-            let progress = get_to_writer(consumer, object, &mut file, watch)?;
-            return Ok(got(object, target, progress, 0));
-        }
-        Ok(_) if !options.allow_older => check_newer(object, target)?,
-        _ => {}
+    let target = Target::named(target)?;
+    if let Some(mut special) = target.special()? {
+        let progress = get_to_writer(consumer, object, &mut special, watch)?;
+        return Ok(got(object, &target, progress, 0));
+    }
+    get_file(consumer, object, &target, options, watch)
+}
+
+/// The same to a name that gets a regular file in any case.
+fn get_file(
+    consumer: &Consumer,
+    object: &Object,
+    target: &Target,
+    options: GetOptions,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Got, GetError> {
+    check_age(object, &options)?;
+    if !options.allow_older {
+        target.check_newer(object)?;
     }
     let group = if object.signature_mode == SignatureMode::Manifests { object.manifest_entries } else { 1 };
     let mut part = PartFile::open(target, object, group, &options)?;
@@ -157,7 +164,7 @@ pub fn get_object(
     }
     let mode = object.metadata.as_ref().and_then(|metadata| metadata.mode).map(|mode| mode as u32);
     let mode = mode.filter(|_| options.keep_mode);
-    let file = match part.finish(target, options.sync, mode) {
+    let file = match part.finish(options.sync, own::permissions(mode, options.keep_mode)) {
         Ok(file) => file,
         Err(error) => {
             let kept_octets = part.abandon();
@@ -193,10 +200,10 @@ impl Sink for WriterSink<'_> {
     }
 }
 
-fn got(object: &Object, target: &Path, progress: Progress, resumed_octets: u64) -> Got {
+fn got(object: &Object, target: &Target, progress: Progress, resumed_octets: u64) -> Got {
     Got {
         object: object.name.clone(),
-        path: target.to_owned(),
+        path: target.path(),
         progress,
         resumed_octets,
         reason: object.reason.clone(),
@@ -223,10 +230,10 @@ pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> 
 
 /// An error if `target` was fetched from a newer version of `object`: whoever can answer in the
 /// producer's place has old signed packets too.
-fn check_newer(object: &Object, target: &Path) -> Result<(), GetError> {
+fn check_newer(object: &Object, target: impl AsFd, path: &Path) -> Result<(), GetError> {
     let mut there = [0; 4096];
     // Without the attribute nothing is known of the file; some file systems have none.
-    let Ok(octets) = rustix::fs::lgetxattr(target, VERSION_ATTRIBUTE, &mut there[..]) else { return Ok(()) };
+    let Ok(octets) = rustix::fs::fgetxattr(target, VERSION_ATTRIBUTE, &mut there[..]) else { return Ok(()) };
     let there = there.get(..octets).and_then(|text| std::str::from_utf8(text).ok()?.parse::<Name>().ok());
     let version = |name: &Name| name.as_name().last().and_then(|last| last.version());
     match there {
@@ -234,14 +241,14 @@ fn check_newer(object: &Object, target: &Path) -> Result<(), GetError> {
             if there.as_name().without_last(1) == object.name.as_name().without_last(1)
                 && version(&object.name) < version(&there) =>
         {
-            Err(GetError::Older { object: object.name.clone(), there, path: target.to_owned() })
+            Err(GetError::Older { object: object.name.clone(), there, path: path.to_owned() })
         }
         _ => Ok(()),
     }
 }
 
 /// Notes with the file which version it is.
-fn note_version(file: impl std::os::fd::AsFd, object: &Object) {
+fn note_version(file: impl AsFd, object: &Object) {
     if object.metadata.is_none() {
         return;
     }
@@ -255,9 +262,7 @@ fn note_version(file: impl std::os::fd::AsFd, object: &Object) {
 /// An error before anything was fetched, when it is known that it will not fit.
 fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
     let Some(needed) = object.octets() else { return Ok(()) };
-    let directory =
-        part.path().parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
+    let Ok(disk) = rustix::fs::fstatvfs(part.folder()) else { return Ok(()) };
     if disk.f_blocks == 0 {
         // Some file systems do not count.
         return Ok(());

@@ -1,11 +1,12 @@
 //! The file that a fetch writes: under a temporary name beside the target until all of it is there.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use namely_host::disk::{self, File};
+use namely_host::disk::{self, File, Folder, OpenError, RACES_MAX};
 use namely_security::Verified;
 use namely_socket::Sink;
 use namely_transport::object::Object;
@@ -16,7 +17,8 @@ use rustix::io::Errno;
 use super::GetOptions;
 use super::error::GetError;
 use super::journal::{JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
-use super::own::{self, OpenError};
+use super::own;
+use super::target::{self, Target};
 
 /// What is appended to the target's name while it is fetched.
 pub const PART_SUFFIX: &str = ".namely-part";
@@ -32,8 +34,11 @@ const WRITE_OCTETS: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 #[derive(Debug)]
 pub(super) struct PartFile {
     file: File,
+    target: Target,
+    /// Its name, and that of its journal.
+    name: OsString,
+    journal: OsString,
     path: PathBuf,
-    journal_path: PathBuf,
     object: Name,
     boot: String,
     /// Without one no journal is written, and none believed.
@@ -54,34 +59,37 @@ impl PartFile {
     /// beginning of `object`, that beginning is kept. `group`: segments that one manifest vouches
     /// for.
     pub(super) fn open(
-        target: &Path,
+        target: &Target,
         object: &Object,
         group: u64,
         options: &GetOptions,
     ) -> Result<Self, GetError> {
-        let path = suffixed(target, PART_SUFFIX);
-        let journal_path = suffixed(&path, JOURNAL_SUFFIX);
+        let name = suffixed(&target.name, PART_SUFFIX);
+        let journal_name = suffixed(&name, JOURNAL_SUFFIX);
+        let path = target.folder.path().join(&name);
         let fault = |error| GetError::Target { path: path.clone(), error };
-        let (file, is_new) = lock(&path)?;
+        let (file, is_new) = lock(&target.folder, &name)?;
         let found = file.metadata().map_err(fault)?;
         let boot = disk::boot_id();
         let journal = match (is_new, options.resume, &options.secret) {
-            (false, true, Some(secret)) => read_journal(&journal_path, secret)?,
+            (false, true, Some(secret)) => read_journal(&target.folder, &journal_name, secret)?,
             _ => None,
         };
         let number = (found.dev(), found.ino());
         let usable = journal.filter(|journal| journal.is_usable(&object.name, number, found.len(), &boot));
         let checkpoint = usable.map_or((0, 0), |journal| (journal.segments, journal.octets));
         if checkpoint.0 == 0 && !is_new {
-            forget(&journal_path)?;
+            forget(&target.folder, &journal_name)?;
         }
         if !is_new {
             file.set_len(checkpoint.1).map_err(fault)?;
         }
         Ok(PartFile {
             file,
+            target: target.clone(),
+            name,
+            journal: journal_name,
             path,
-            journal_path,
             object: object.name.clone(),
             boot,
             secret: options.secret,
@@ -95,6 +103,10 @@ impl PartFile {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.target.folder
     }
 
     /// Segments and octets that are there already.
@@ -134,54 +146,51 @@ impl PartFile {
             file: (this.dev(), this.ino()),
         };
         let text = journal.encode(secret);
-        let (file, _) = own::open_or_create(&self.journal_path).map_err(|error| match error {
+        let folder = &self.target.folder;
+        let (file, _) = own::open_or_create(folder, &self.journal).map_err(|error| match error {
             OpenError::System(error) => error,
             OpenError::Foreign(foreign) => {
-                io::Error::other(format!("{} {foreign}", self.journal_path.display()))
+                io::Error::other(format!("{} {foreign}", folder.path().join(&self.journal).display()))
             }
         })?;
         file.write_all_at(text.as_bytes(), 0)?;
         file.set_len(text.len() as u64)?;
         if synced {
             file.sync_data()?;
-            sync_folder_of(&self.journal_path)?;
+            folder.sync()?;
         }
         self.noted = self.checkpoint;
         Ok(())
     }
 
-    /// All is there: gives the file its final name and permissions, which are those of `mode` if
-    /// there is one. Where that fails the fetch ended early.
-    pub(super) fn finish(
-        &mut self,
-        target: &Path,
-        sync: bool,
-        mode: Option<u32>,
-    ) -> io::Result<&std::fs::File> {
+    /// All is there: gives the file its final name and `permissions`. Where that fails the fetch
+    /// ended early.
+    pub(super) fn finish(&mut self, sync: bool, permissions: u32) -> io::Result<&std::fs::File> {
         self.flush()?;
-        self.file.set_permissions(Permissions::from_mode(own::permissions(mode)))?;
+        self.file.set_permissions(Permissions::from_mode(permissions))?;
         if sync {
             self.file.sync_data()?;
         }
-        if !own::is_at(&self.file, &self.path)? {
+        let folder = &self.target.folder;
+        if !folder.is_at(&*self.file, &self.name)? {
             return Err(io::Error::other("somebody put another file in its place"));
         }
-        disk::rename(&self.path, target)?;
+        folder.give_name(&*self.file, &self.name, &self.target.name)?;
         if self.noted.0 > 0 {
-            let _ = disk::remove_file(&self.journal_path);
+            let _ = folder.remove(&self.journal);
         }
         // There is nothing any more that a later fetch could go on with.
         (self.checkpoint, self.noted) = ((0, 0), (0, 0));
         if sync {
-            sync_folder_of(target)?;
+            folder.sync()?;
         }
         Ok(&self.file)
     }
 
     /// What came is no use: leaves nothing behind.
     pub(super) fn discard(self) {
-        let _ = disk::remove_file(&self.path);
-        let _ = disk::remove_file(&self.journal_path);
+        let _ = self.target.folder.remove(&self.name);
+        let _ = self.target.folder.remove(&self.journal);
     }
 
     /// The fetch ended early: keeps what a later one can go on with, and says how many octets;
@@ -224,62 +233,53 @@ impl PartFile {
 
 /// Has a journal that is of another object, or of no use, go for good before its partial file is
 /// written anew: one that came back after a power cut would vouch for what is there then.
-fn forget(journal_path: &Path) -> Result<(), GetError> {
-    let removed = disk::remove_if_there(journal_path);
-    let gone = removed.and_then(|was_there| if was_there { sync_folder_of(journal_path) } else { Ok(()) });
+fn forget(folder: &Folder, journal: &OsStr) -> Result<(), GetError> {
+    let removed = folder.remove_if_there(journal);
+    let gone = removed.and_then(|was_there| if was_there { folder.sync() } else { Ok(()) });
     match gone {
         // Another user's, in a folder where files are their owners': it is not believed.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        gone => gone.map_err(|error| GetError::Target { path: journal_path.to_owned(), error }),
+        gone => gone.map_err(|error| GetError::Target { path: folder.path().join(journal), error }),
     }
 }
 
-/// Puts on the disk which files the folder of `path` has.
-fn sync_folder_of(path: &Path) -> io::Result<()> {
-    disk::sync_folder(path.parent().unwrap_or(Path::new("/")))
-}
-
-/// Opens or makes the partial file `path`, which no other process writes from then on. Whether it
+/// Opens or makes the partial file `name`, which no other process writes from then on. Whether it
 /// was made.
-fn lock(path: &Path) -> Result<(File, bool), GetError> {
-    let fault = |error| GetError::Target { path: path.to_owned(), error };
-    loop {
-        let (file, is_new) = own::open_or_create(path).map_err(|error| refused(path, error))?;
+fn lock(folder: &Folder, name: &OsStr) -> Result<(File, bool), GetError> {
+    let path = || folder.path().join(name);
+    let fault = |error| GetError::Target { path: path(), error };
+    for _ in 0..RACES_MAX {
+        let (file, is_new) =
+            own::open_or_create(folder, name).map_err(|error| target::refused(path(), error))?;
         match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path: path.to_owned() }),
+            Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path: path() }),
             Err(errno) => return Err(fault(errno.into())),
         }
         // Whoever had it may just have given it its final name.
-        if own::is_at(&file, path).map_err(fault)? {
+        if folder.is_at(&*file, name).map_err(fault)? {
             return Ok((file, is_new));
         }
     }
+    Err(GetError::Busy { path: path() })
 }
 
-/// The journal at `path`; none if it is none, damaged, or not made with `secret`.
-fn read_journal(path: &Path, secret: &ResumeSecret) -> Result<Option<Journal>, GetError> {
-    let file = match own::open(path) {
+/// The journal `name`; none if it is none, damaged, or not made with `secret`.
+fn read_journal(folder: &Folder, name: &OsStr, secret: &ResumeSecret) -> Result<Option<Journal>, GetError> {
+    let file = match own::open(folder, name) {
         Ok(Some(file)) => file,
         Ok(None) | Err(OpenError::System(_)) => return Ok(None),
-        Err(error) => return Err(refused(path, error)),
+        Err(error) => return Err(target::refused(folder.path().join(name), error)),
     };
     let mut text = String::new();
     let read = file.into_inner().take(JOURNAL_OCTETS_MAX).read_to_string(&mut text);
     Ok(read.ok().and_then(|_| Journal::decode(&text, secret)))
 }
 
-fn refused(path: &Path, error: OpenError) -> GetError {
-    match error {
-        OpenError::System(error) => GetError::Target { path: path.to_owned(), error },
-        OpenError::Foreign(foreign) => GetError::Foreign { path: path.to_owned(), foreign },
-    }
-}
-
-fn suffixed(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+fn suffixed(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
     name.push(suffix);
-    PathBuf::from(name)
+    name
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::Operation;
+use super::{At, Operation};
 
 thread_local! {
     static DISK: RefCell<Option<Disk>> = const { RefCell::new(None) };
@@ -206,18 +206,15 @@ impl Disk {
     }
 
     /// Notes what an operation changed.
-    fn note(&mut self, operation: &Operation<'_>, was_there: bool, moved: Option<u64>) {
+    fn note(&mut self, operation: &Operation<'_>, moved: Option<u64>) {
         match *operation {
             Operation::Read => {}
-            Operation::Open(path) if !was_there => {
-                let inode = inode(path).expect("it was just made");
+            Operation::Create(at) => {
+                let inode = inode(&at.path()).expect("it was just made");
                 self.files.insert(inode, Content::default());
-                self.renamed.push(Renamed::New(path.to_owned(), Node::File(inode)));
+                self.renamed.push(Renamed::New(at.path(), Node::File(inode)));
             }
-            Operation::Open(_) => {}
-            Operation::MakeFolder(path) => {
-                self.renamed.push(Renamed::New(path.to_owned(), Node::Folder));
-            }
+            Operation::MakeFolder(at) => self.renamed.push(Renamed::New(at.path(), Node::Folder)),
             Operation::Write(file, octets, offset) => {
                 self.change(file, Change::Write(offset, octets.to_vec()));
             }
@@ -226,9 +223,9 @@ impl Disk {
             Operation::SyncFolder(path) => self.sync_names(path),
             Operation::Rename(_, to) => {
                 let inode = moved.expect("it was there");
-                self.renamed.push(Renamed::Moved(inode, to.to_owned()));
+                self.renamed.push(Renamed::Moved(inode, to.path()));
             }
-            Operation::Remove(path) => self.renamed.push(Renamed::Gone(path.to_owned())),
+            Operation::Remove(at) => self.renamed.push(Renamed::Gone(at.path())),
         }
     }
 
@@ -302,6 +299,12 @@ impl Disk {
     }
 }
 
+impl At<'_> {
+    fn path(&self) -> PathBuf {
+        self.folder.join(self.name)
+    }
+}
+
 impl Renamed {
     fn folder(&self) -> Option<&Path> {
         match self {
@@ -343,11 +346,12 @@ impl Disk {
             });
         }
         let (gone, moved) = match operation {
-            Operation::Rename(from, to) => (inode(to).map(|inode| (*to, inode)), inode(from)),
-            Operation::Remove(path) => (inode(path).map(|inode| (*path, inode)), None),
+            Operation::Rename(from, to) => {
+                (inode(&to.path()).map(|inode| (to.path(), inode)), inode(&from.path()))
+            }
+            Operation::Remove(at) => (inode(&at.path()).map(|inode| (at.path(), inode)), None),
             _ => (None, None),
         };
-        let was_there = matches!(operation, Operation::Open(path) if inode(path).is_some());
         // A second name keeps a file for the case that its removal is lost.
         let kept = gone.map(|(path, inode)| (path, self.removed_path(inode)));
         if let Some((path, kept)) = &kept {
@@ -355,7 +359,7 @@ impl Disk {
         }
         let done = real();
         match (&done, kept) {
-            (Ok(_), _) => self.note(operation, was_there, moved),
+            (Ok(_), _) => self.note(operation, moved),
             (Err(_), Some((_, kept))) => fs::remove_file(kept)?,
             (Err(_), None) => {}
         }

@@ -1,37 +1,71 @@
-//! Files that must outlive a crash: every operation on them goes through here, so that a test can
-//! let each one fail, be torn, or be lost when the power goes (feature `faults`, module `faults`).
-//! Without that feature these are the system's calls and nothing else.
+//! Files that must outlive a crash, and files in places where others write too: every operation on
+//! them goes through here. They are reached from the descriptor of their [`Folder`], follow no
+//! link, and never wait; paths are only what a user or the configuration names ([`open_named`],
+//! [`read_named`]).
+//!
+//! A test can let each operation fail, be torn, or be lost when the power goes (module `faults`),
+//! and have somebody else rename and link before each system call (module `step`); both with the
+//! feature `faults`. Without it these are the system's calls and nothing else.
 //!
 //! Never retries, and never hides what the system says.
 
+mod beneath;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod folder;
+mod foreign;
+mod named;
+#[cfg(feature = "faults")]
+pub mod step;
 
+use std::ffi::OsStr;
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
+pub use self::beneath::{Links, open_again, open_beneath, open_by_component};
+pub use self::folder::Folder;
+pub use self::foreign::{Foreign, OpenError, Writers};
+pub use self::named::{open_named, open_named_file, read_named};
 
 #[cfg(feature = "faults")]
-use self::faults::{is_real, run};
+use self::{
+    faults::{is_real, run},
+    step::step,
+};
+
+/// How often something else may take a file's place while it is opened.
+pub const RACES_MAX: usize = 16;
+
+/// A name in a folder.
+#[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only tests look at it"))]
+#[derive(Clone, Copy, Debug)]
+struct At<'a> {
+    folder: &'a Path,
+    name: &'a OsStr,
+}
 
 /// An operation, as whoever lets it fail sees it.
 #[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only tests look at it"))]
 #[derive(Debug)]
 enum Operation<'a> {
-    /// Opens a file, or makes it.
-    Open(&'a Path),
-    MakeFolder(&'a Path),
+    /// Makes a file.
+    Create(At<'a>),
+    MakeFolder(At<'a>),
     Read,
     Write(&'a std::fs::File, &'a [u8], u64),
     SetLen(&'a std::fs::File, u64),
     Sync(&'a std::fs::File),
     SyncFolder(&'a Path),
-    Rename(&'a Path, &'a Path),
-    Remove(&'a Path),
+    Rename(At<'a>, At<'a>),
+    Remove(At<'a>),
 }
+
+/// What a test does before a system call.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+const fn step(_: &'static str) {}
 
 /// Whether what is synchronised has to be on a disk; one that is simulated knows it without.
 #[cfg(not(feature = "faults"))]
@@ -60,19 +94,6 @@ impl Deref for File {
 }
 
 impl File {
-    /// Opens `path` as open(2) does with `flags`; `mode`: the permissions of a file that is made.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn open(path: &Path, flags: OFlags, mode: u32) -> io::Result<Self> {
-        let open = || Ok(rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(mode))?);
-        if flags.contains(OFlags::CREATE) {
-            run(&Operation::Open(path), open).map(|file| File(file.into()))
-        } else {
-            Ok(File(open()?.into()))
-        }
-    }
-
     /// Fills `octets` with what lies from `offset` on.
     ///
     /// # Errors
@@ -120,55 +141,14 @@ impl File {
         run(&Operation::Sync(&self.0), || if is_real() { self.0.sync_data() } else { Ok(()) })
     }
 
+    /// A file that was opened otherwise.
+    pub fn from_inner(file: std::fs::File) -> Self {
+        File(file)
+    }
+
     /// The system's file.
     pub fn into_inner(self) -> std::fs::File {
         self.0
-    }
-}
-
-/// Puts on the disk which files the folder `path` has.
-///
-/// # Errors
-/// The system's.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let sync = || std::fs::File::open(path)?.sync_all();
-    run(&Operation::SyncFolder(path), || if is_real() { sync() } else { Ok(()) })
-}
-
-/// Makes the folder `path` with the permissions `mode`.
-///
-/// # Errors
-/// The system's.
-pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
-    run(&Operation::MakeFolder(path), || std::fs::DirBuilder::new().mode(mode).create(path))
-}
-
-/// Gives a file another name; what had that name before has it no longer.
-///
-/// # Errors
-/// The system's.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    run(&Operation::Rename(from, to), || std::fs::rename(from, to))
-}
-
-/// Removes a file.
-///
-/// # Errors
-/// The system's; there is none.
-pub fn remove_file(path: &Path) -> io::Result<()> {
-    run(&Operation::Remove(path), || std::fs::remove_file(path))
-}
-
-/// The same; that there is none is no error. Whether there was one.
-///
-/// # Errors
-/// The system's.
-pub fn remove_if_there(path: &Path) -> io::Result<bool> {
-    match remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

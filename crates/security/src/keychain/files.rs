@@ -4,17 +4,16 @@
 //! and renamed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
+use namely_host::disk::{Folder, Foreign, OpenError, Writers};
+use rustix::fs::{OFlags, fstat};
 use zeroize::Zeroizing;
 
 use super::KeyChainError;
 use crate::crypto::random;
-use crate::text::read_bounded;
 
 /// Maximum octets of one file of a key chain.
 pub(super) const FILE_OCTETS_MAX: u64 = 64 << 10;
@@ -56,11 +55,12 @@ impl Files {
     /// The octets of a file; `None` if there is no such file.
     pub(super) fn read(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, KeyChainError> {
         match self {
-            Files::Folder(root) => match read_bounded(&root.join(path), FILE_OCTETS_MAX) {
-                Ok(octets) => Ok(Some(Zeroizing::new(octets))),
-                Err(e) if is_absent(&e) => Ok(None),
-                Err(e) => Err(KeyChainError::Read(self.locate(path), e)),
-            },
+            Files::Folder(root) => {
+                let Some((folder, name)) = open_above(root, path)? else { return Ok(None) };
+                let read = folder.read(name, FILE_OCTETS_MAX, writers());
+                let octets = read.map_err(|e| KeyChainError::Read(self.locate(path), e.into()))?;
+                Ok(octets.map(Zeroizing::new))
+            }
             Files::Memory(files) => Ok(files.lock().get(path).cloned()),
         }
     }
@@ -76,32 +76,25 @@ impl Files {
 
     /// Checks that nobody but this user and root may put files into the folder `path`, or has it.
     pub(super) fn check_owner(&self, path: &str) -> Result<(), KeyChainError> {
-        let Files::Folder(root) = self else { return Ok(()) };
-        let own = rustix::process::geteuid().as_raw();
-        let folder = root.join(path);
-        match fs::metadata(&folder) {
-            Ok(found) if found.uid() != own && found.uid() != 0 => {
-                Err(KeyChainError::OtherOwner(folder, found.uid()))
-            }
-            Ok(found) if found.mode() & 0o022 != 0 => {
-                Err(KeyChainError::Writable(folder, found.mode() & 0o7777))
-            }
-            Ok(_) => Ok(()),
-            Err(e) if is_absent(&e) => Ok(()),
-            Err(e) => Err(KeyChainError::Read(folder, e)),
+        match self {
+            Files::Folder(root) => open_folder(root, path).map(drop),
+            Files::Memory(_) => Ok(()),
         }
     }
 
     /// The octets of a file that nobody but its owner may be able to read.
     pub(super) fn read_private(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, KeyChainError> {
         if let Files::Folder(root) = self {
-            match fs::metadata(root.join(path)) {
-                Ok(metadata) if metadata.mode() & 0o077 != 0 => {
-                    return Err(KeyChainError::TooOpen(self.locate(path), metadata.mode() & 0o777));
-                }
-                Ok(_) => {}
-                Err(e) if is_absent(&e) => return Ok(None),
-                Err(e) => return Err(KeyChainError::Read(self.locate(path), e)),
+            let Some((folder, name)) = open_above(root, path)? else { return Ok(None) };
+            let mode = match folder.open_file(name, OFlags::RDONLY, writers()) {
+                Ok(None) => return Ok(None),
+                Ok(Some(file)) => fstat(&*file).map(|found| found.st_mode).map_err(OpenError::from),
+                Err(OpenError::Foreign(Foreign::Writable { mode, .. })) => Ok(mode),
+                Err(error) => Err(error),
+            };
+            let mode = mode.map_err(|e| KeyChainError::Read(self.locate(path), e.into()))?;
+            if mode & 0o077 != 0 {
+                return Err(KeyChainError::TooOpen(self.locate(path), mode & 0o777));
             }
         }
         self.read(path)
@@ -109,9 +102,11 @@ impl Files {
 
     /// The names in a folder, sorted; `None` if there is no such folder.
     pub(super) fn list(&self, folder: &str) -> Result<Vec<String>, KeyChainError> {
-        let mut names = match self {
+        let mut names: Vec<String> = match self {
             Files::Folder(root) => {
-                list_folder(&root.join(folder)).map_err(|e| KeyChainError::Read(self.locate(folder), e))?
+                let Some(opened) = open_folder(root, folder)? else { return Ok(Vec::new()) };
+                let names = opened.names().map_err(|e| KeyChainError::Read(self.locate(folder), e))?;
+                names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
             }
             Files::Memory(files) => {
                 let prefix = format!("{folder}/");
@@ -153,10 +148,13 @@ impl Files {
     /// Removes a file, or a folder with all in it; that it is not there is no error.
     pub(super) fn remove(&self, path: &str) -> Result<(), KeyChainError> {
         match self {
-            Files::Folder(root) => match remove_any(&root.join(path)) {
-                Err(e) if !is_absent(&e) => Err(KeyChainError::Write(self.locate(path), e)),
-                _ => Ok(()),
-            },
+            Files::Folder(root) => {
+                let Some((folder, name)) = open_above(root, path)? else { return Ok(()) };
+                match folder.remove_all(name) {
+                    Err(e) if !is_absent(&e) => Err(KeyChainError::Write(self.locate(path), e)),
+                    _ => Ok(()),
+                }
+            }
             Files::Memory(files) => {
                 let inside = format!("{path}/");
                 files.lock().retain(|name, _| name != path && !name.starts_with(&inside));
@@ -170,61 +168,80 @@ fn is_absent(e: &io::Error) -> bool {
     e.kind() == ErrorKind::NotFound
 }
 
-fn list_folder(folder: &Path) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        Err(e) if is_absent(&e) => return Ok(Vec::new()),
-        entries => entries?,
+/// Who may have written what is believed.
+fn writers() -> Writers {
+    Writers::this_user().or_root()
+}
+
+/// Opens the folder `below` the one that the user names as the key chain; `None` if there is none.
+fn open_folder(root: &Path, below: &str) -> Result<Option<Folder>, KeyChainError> {
+    let path = root.join(below);
+    let opened = Folder::open(root).and_then(|top| match below {
+        "" => Ok(top),
+        below => Ok(top.below(Path::new(below))?),
+    });
+    let folder = match opened {
+        Err(OpenError::System(e)) if is_absent(&e) => return Ok(None),
+        opened => opened.map_err(|e| KeyChainError::Read(path.clone(), e.into()))?,
     };
-    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    let found = folder.stat().map_err(|e| KeyChainError::Read(path.clone(), e))?;
+    match writers().check_folder(&found) {
+        Ok(()) => Ok(Some(folder)),
+        Err(Foreign::Writable { mode, .. }) => Err(KeyChainError::Writable(path, mode & 0o7777)),
+        Err(_) => Err(KeyChainError::OtherOwner(path, found.st_uid)),
+    }
+}
+
+/// The folder that the file `path` lies in, and its name there.
+fn open_above<'a>(root: &Path, path: &'a str) -> Result<Option<(Folder, &'a str)>, KeyChainError> {
+    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+    Ok(open_folder(root, above)?.map(|folder| (folder, name)))
+}
+
+/// The same folder, which is made if there is none.
+fn make_above<'a>(root: &Path, path: &'a str) -> io::Result<(Folder, &'a str)> {
+    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut folder = Folder::open_or_make(root, 0o700)?;
+    for part in above.split('/').filter(|part| !part.is_empty()) {
+        match folder.make_folder(part, 0o700) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+            _ => folder = folder.below(Path::new(part))?,
+        }
+    }
+    writers().check_folder(&folder.stat()?)?;
+    Ok((folder, name))
 }
 
 fn write_file(root: &Path, path: &str, octets: &[u8]) -> io::Result<()> {
-    let path = root.join(path);
-    let folder = path.parent().unwrap_or(root);
-    make_folders(folder)?;
-    let temporary = folder.join(temporary_name()?);
-    let written = write_new(&temporary, octets).and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        // The first error is the one to report; a left-over is passed over by readers.
-        let _ = fs::remove_file(&temporary);
-    }
-    written?;
-    File::open(folder)?.sync_all()
+    let (folder, name) = make_above(root, path)?;
+    folder.replace(name, temporary_name()?, octets)?;
+    folder.sync()
 }
 
 fn create_folder(root: &Path, path: &str, inside: &[(&str, &[u8])]) -> io::Result<()> {
-    let path = root.join(path);
-    let parent = path.parent().unwrap_or(root);
-    make_folders(parent)?;
-    let temporary = parent.join(temporary_name()?);
-    make_folders(&temporary)?;
-    let written = inside
-        .iter()
-        .try_for_each(|(name, octets)| write_new(&temporary.join(name), octets))
-        .and_then(|()| File::open(&temporary)?.sync_all())
-        .and_then(|()| fs::rename(&temporary, &path));
+    let (parent, name) = make_above(root, path)?;
+    let temporary = temporary_name()?;
+    parent.make_folder(&temporary, 0o700)?;
+    let written = parent.below(Path::new(&temporary)).and_then(|folder| {
+        inside.iter().try_for_each(|(name, octets)| write_new(&folder, name, octets))?;
+        folder.sync()?;
+        parent.give_name(&folder, &temporary, name)
+    });
     if written.is_err() {
-        let _ = fs::remove_dir_all(&temporary);
+        // The first error is the one to report; a left-over is passed over by readers.
+        let _ = parent.remove_all(&temporary);
     }
     written?;
-    File::open(parent)?.sync_all()
+    parent.sync()
 }
 
-fn make_folders(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-fn write_new(path: &Path, octets: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(octets)?;
-    file.sync_all()
+fn write_new(folder: &Folder, name: &str, octets: &[u8]) -> io::Result<()> {
+    let file = folder.create(name, OFlags::WRONLY, 0o600)?;
+    file.write_all_at(octets, 0)?;
+    file.sync_data()
 }
 
 fn temporary_name() -> io::Result<String> {
     let octets = random::<8>().map_err(io::Error::other)?;
     Ok(format!("{TEMPORARY}{:016x}", u64::from_be_bytes(octets)))
-}
-
-fn remove_any(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }

@@ -470,11 +470,14 @@ impl KeyChain {
             return Err(KeyChainError::Corrupted(file, "it names a key of another folder".into()));
         }
         let private_path = format!("{path}/private.pem");
-        // A key that others can read is refused when it is to sign; it is still shown.
-        if let Err(e) = self.files.read_private(&private_path) {
-            problems.push(e);
-        }
-        let private = self.files.read(&private_path)?.ok_or_else(|| missing("private.pem"))?;
+        let private = match self.files.read_private(&private_path) {
+            Ok(private) => private.ok_or_else(|| missing("private.pem"))?,
+            // A key that others can read is refused when it is to sign; it is still shown.
+            Err(e) => {
+                problems.push(e);
+                self.files.read(&private_path).ok().flatten().unwrap_or_default()
+            }
+        };
         let mut certificates = Vec::new();
         for file in self.files.list(path)?.iter().filter(|file| file.ends_with(CERTIFICATE_SUFFIX)) {
             match self.read_certificate(&format!("{path}/{file}")) {

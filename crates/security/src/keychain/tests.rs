@@ -496,3 +496,53 @@ fn the_local_secret_is_made_once_and_others_cannot_read_it() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(matches!(again(&folder).local_secret(), Err(KeyChainError::Corrupted(..))));
 }
+
+/// Does `work`, which must not wait for anything.
+fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(work()));
+    is_done.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits")
+}
+
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    let (mode, fifo) = (rustix::fs::Mode::from_raw_mode(0o600), rustix::fs::FileType::Fifo);
+    rustix::fs::mknodat(rustix::fs::CWD, path, fifo, mode, 0).unwrap();
+}
+
+#[test]
+fn pipes_and_links_in_a_key_folder_are_errors_and_nothing_waits() {
+    let (folder, key_chain) = on_disk();
+    let key = generate(&key_chain, "/a", None);
+    let secret = key_chain.local_secret().unwrap();
+    let keys = folder.path().join("keys");
+    let at = keys.clone();
+    for file in ["format", "local-secret"] {
+        let path = keys.join(file);
+        let kept = fs::read(&path).unwrap();
+        pipe(&path);
+        let at = at.clone();
+        let opened = within_time(move || KeyChain::open(at).and_then(|keys| keys.local_secret()));
+        assert!(opened.unwrap_err().to_string().contains(file));
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        let at = keys.clone();
+        let opened = within_time(move || KeyChain::open(at).and_then(|keys| keys.local_secret()));
+        assert!(opened.unwrap_err().to_string().contains(file));
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, kept).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    assert_eq!(again(&folder).local_secret().unwrap(), secret);
+    assert_signs(&again(&folder), Some(&key.name), None);
+}
+
+#[test]
+fn a_pipe_in_place_of_a_certificate_or_a_policy_is_an_error_at_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("pipe");
+    pipe(&path);
+    let at = path.clone();
+    assert!(within_time(move || crate::read_certificate(&at).is_err()));
+    assert!(within_time(move || TrustPolicy::load(&path).is_err()));
+}

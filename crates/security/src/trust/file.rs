@@ -3,13 +3,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use namely_host::disk::read_named;
 use namely_wire::Name;
 use serde::Deserialize;
 
 use super::pattern::PatternError;
 use super::{Rule, TrustPolicy};
 use crate::certificate::Certificate;
-use crate::text::{CertificateFileError, read_bounded, read_certificate};
+use crate::text::{CertificateFileError, read_certificate};
 
 /// Maximum octets of a policy file.
 pub(crate) const POLICY_FILE_OCTETS_MAX: u64 = 1 << 20;
@@ -41,7 +42,8 @@ impl TrustPolicy {
     /// # Errors
     /// [`PolicyFileError::In`], which names the file and what is wrong with it.
     pub fn load(path: &Path) -> Result<Self, PolicyFileError> {
-        let text = read_bounded(path, POLICY_FILE_OCTETS_MAX)
+        let text = read_named(path, POLICY_FILE_OCTETS_MAX)
+            .map_err(std::io::Error::from)
             .and_then(|octets| String::from_utf8(octets).map_err(std::io::Error::other))
             .map_err(|e| PolicyFileError::Read(path.to_owned(), e))?;
         let folder = path.parent().unwrap_or(Path::new("."));

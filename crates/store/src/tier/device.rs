@@ -2,13 +2,12 @@
 //! in the module's documentation.
 
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_host::disk::File;
-use rustix::fs::{OFlags, SeekFrom};
+use namely_host::disk::{File, OpenError, Writers, open_named};
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
 use super::buffer::Buffer;
@@ -149,7 +148,7 @@ pub fn format(path: &Path, takes_all: bool) -> Result<u64, TierError> {
     if !super::medium::is_device(path) {
         return Err(TierError::NoDevice(path.to_owned()));
     }
-    let (file, _lock) = open(path, true)?;
+    let (file, _lock) = open(path, true, None)?;
     let fault = |error| TierError::new(path, error);
     match holds(&file).map_err(fault)? {
         Holds::Other(what) if !takes_all => Err(TierError::Foreign { path: path.to_owned(), what }),
@@ -176,36 +175,66 @@ fn initialise(path: &Path, file: &File, layout: impl Fn(u64) -> Layout) -> Resul
 /// The same with segments of a size that a test wants.
 #[cfg(test)]
 pub(crate) fn format_with_segments(path: &Path, segment_octets: u64) -> Result<(), TierError> {
-    let (file, _lock) = open(path, true)?;
+    let (file, _lock) = open(path, true, None)?;
     initialise(path, &file, |octets| Layout::with_segments(octets, segment_octets)).map(drop)
 }
 
 /// Opens a device for this process alone: the kernel refuses one that is mounted, or that another
 /// has opened so.
-fn open(path: &Path, direct: bool) -> Result<(File, Lock), TierError> {
-    let fault = |error| match Errno::from_io_error(&error) {
-        Some(Errno::BUSY) => TierError::Busy(path.to_owned()),
-        _ => TierError::new(path, error),
-    };
-    let is_block = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+fn open(path: &Path, direct: bool, writers: Option<Writers>) -> Result<(File, Lock), TierError> {
+    let fault = |error| TierError::new(path, error);
+    let (_, found) = open_once(path, OFlags::RDONLY, writers)?;
+    let is_block = FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
     let alone = if is_block { OFlags::EXCL } else { OFlags::empty() };
-    let lock = File::open(path, OFlags::RDWR | alone, 0).map_err(fault)?;
+    let (lock, locked) = open_once(path, OFlags::RDWR | alone, writers)?;
     let lock = Lock::take(lock.into_inner()).map_err(fault)?;
     let lock = lock.ok_or_else(|| TierError::Busy(path.to_owned()))?;
-    let flags = OFlags::RDWR;
-    let opened =
-        if direct { File::open(path, flags | OFlags::DIRECT, 0) } else { File::open(path, flags, 0) };
-    let file = match opened.and_then(|file| file.read_exact_at(&mut block(), 0).map(|()| file)) {
-        // Its blocks are larger than ours, or its file system cannot: the page cache copes.
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
-            File::open(path, flags, 0).map_err(fault)?
+    let direct = if direct { OFlags::DIRECT } else { OFlags::empty() };
+    let (file, opened) = match open_once(path, OFlags::RDWR | direct, writers) {
+        // Its file system cannot: the page cache copes.
+        Err(TierError::Io(_, error)) if is_invalid(&error) => open_once(path, OFlags::RDWR, writers)?,
+        opened => opened?,
+    };
+    if (opened.st_dev, opened.st_ino) != (locked.st_dev, locked.st_ino) {
+        return Err(TierError::Busy(path.to_owned()));
+    }
+    let file = match file.read_exact_at(&mut block(), 0) {
+        // Its blocks are larger than ours.
+        Err(error) if is_invalid(&error) => {
+            fcntl_setfl(&*file, OFlags::empty()).map_err(|errno| fault(errno.into()))?;
+            file
         }
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             return Err(TierError::Small { path: path.to_owned(), octets: 0 });
         }
-        opened => opened.map_err(fault)?,
+        read => read.map(|()| file).map_err(fault)?,
     };
     Ok((file, lock))
+}
+
+fn is_invalid(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::INVAL)
+}
+
+/// Opens the block device that the configuration names, or a file that stands for one and that
+/// `writers` alone may write; without them, that its owner alone may. Never waits.
+fn open_once(path: &Path, flags: OFlags, writers: Option<Writers>) -> Result<(File, Stat), TierError> {
+    let fault = |errno: Errno| TierError::new(path, errno.into());
+    let unwaiting = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match open_named(path, flags | unwaiting) {
+        Err(OpenError::System(error)) if Errno::from_io_error(&error) == Some(Errno::BUSY) => {
+            return Err(TierError::Busy(path.to_owned()));
+        }
+        opened => opened.map_err(|error| TierError::of(path, error))?,
+    };
+    let found = fstat(&file).map_err(fault)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
+        let writers = writers.unwrap_or(Writers::user(found.st_uid));
+        let shared = |foreign| TierError::Shared { path: path.to_owned(), foreign };
+        writers.check_file(&found).map_err(shared)?;
+    }
+    fcntl_setfl(&file, flags & OFlags::DIRECT).map_err(fault)?;
+    Ok((File::from_inner(file.into()), found))
 }
 
 fn block() -> Buffer {
@@ -261,8 +290,9 @@ fn what_is_there(first: &[u8]) -> &'static str {
 
 impl Device {
     /// Opens a device that holds a cache, or nothing yet.
-    pub(crate) fn take(path: &Path, direct: bool) -> Result<(Self, Key, Lock), TierError> {
-        let (file, lock) = open(path, direct)?;
+    pub(crate) fn take(path: &Path, options: &Options) -> Result<(Self, Key, Lock), TierError> {
+        let writers = Writers::this_user().and_group(options.group);
+        let (file, lock) = open(path, options.direct, Some(writers))?;
         let (layout, key) = match holds(&file).map_err(|error| TierError::new(path, error))? {
             Holds::Nothing => initialise(path, &file, Layout::new)?,
             held => cache(path, held)?,
@@ -273,7 +303,7 @@ impl Device {
     /// The same to read beside whoever has it.
     pub(crate) fn look(path: &Path) -> Result<(Self, Key), TierError> {
         let fault = |error| TierError::new(path, error);
-        let file = File::open(path, OFlags::RDONLY, 0).map_err(fault)?;
+        let file = open_once(path, OFlags::RDONLY, None)?.0;
         let (layout, key) = cache(path, holds(&file).map_err(fault)?)?;
         Ok((Device::new(path, file, layout), key))
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use namely_host::disk::{Foreign, OpenError};
 use rustix::io::Errno;
 
 use super::device::DEVICE_OCTETS_MIN;
@@ -14,12 +15,12 @@ use super::options::{OCTETS_MAX, OCTETS_MIN, THREADS_MAX};
 pub enum TierError {
     /// Another process, or another tier of this one, has the folder.
     InUse(PathBuf),
-    /// The folder belongs to another user.
-    NotOwned {
-        /// The folder.
-        folder: PathBuf,
-        /// Whose it is.
-        uid: u32,
+    /// The folder, or a file in it, is another user's, or others may write it.
+    Shared {
+        /// The folder or file.
+        path: PathBuf,
+        /// What makes it so.
+        foreign: Foreign,
     },
     /// The device is in use: by another router, or it is mounted.
     Busy(PathBuf),
@@ -67,6 +68,13 @@ pub enum TierError {
 }
 
 impl TierError {
+    pub(crate) fn of(path: &Path, error: OpenError) -> Self {
+        match error {
+            OpenError::Foreign(foreign) => TierError::Shared { path: path.to_owned(), foreign },
+            OpenError::System(error) => TierError::new(path, error),
+        }
+    }
+
     pub(crate) fn new(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
         match Errno::from_io_error(&error) {
@@ -84,12 +92,19 @@ impl fmt::Display for TierError {
                 let folder = folder.display();
                 write!(f, "{folder} is in use by another router: stop it, or give this one another folder")
             }
-            TierError::NotOwned { folder, uid } => {
-                let folder = folder.display();
-                write!(
-                    f,
-                    "{folder} belongs to user {uid}: chown it to the router's user, or give another folder"
-                )
+            TierError::Shared { path, foreign } => {
+                let path = path.display();
+                write!(f, "{path} {foreign}: ")?;
+                match foreign {
+                    Foreign::OtherUser { .. } => {
+                        write!(f, "chown it to the router's user, or give another folder")
+                    }
+                    Foreign::Writable { .. } => write!(
+                        f,
+                        "chmod go-w {path}; if a group has to write there, name it by cs.disk.group"
+                    ),
+                    _ => write!(f, "remove it, or give another folder"),
+                }
             }
             TierError::Busy(path) => {
                 let path = path.display();

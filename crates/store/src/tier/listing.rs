@@ -5,16 +5,17 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use namely_host::disk::{Folder, Writers};
 use namely_wire::NameRef;
 
 use super::device::Device;
 use super::erasing::{Erased, decode};
 use super::error::TierError;
 use super::extent::Extent;
-use super::medium::{Found, is_device, of_folder};
+use super::medium::{Found, erased_of, is_device, of_folder};
 use super::record::Key;
-use super::recovery::numbers;
-use super::segment::segment_path;
+use super::recovery::{KEY_OCTETS, numbers};
+use super::segment::segment_name;
 use super::window::Window;
 
 /// A packet that is in a folder, or on a device.
@@ -64,10 +65,16 @@ pub fn list(
     Ok(())
 }
 
+/// What holds it.
+enum Of {
+    Device(Device),
+    Folder(Folder, Writers),
+}
+
 /// What is listed, as it was when the listing began.
 struct Source {
     path: PathBuf,
-    device: Option<Device>,
+    of: Of,
     key: Key,
     erased: Vec<Erased>,
     /// The oldest first, each with its octets.
@@ -81,28 +88,31 @@ impl Source {
             let octets = device.segment_octets();
             let segments = device.found(&key)?.into_iter().map(|found| (found, octets)).collect();
             let erased = device.load_erased(&key);
-            return Ok(Source::new(path, Some(device), key, erased, segments));
+            return Ok(Source::new(path, Of::Device(device), key, erased, segments));
         }
-        let fault = |path: &Path, error| TierError::new(path, error);
+        let fault = |error| TierError::new(path, error);
+        let folder = Folder::open(path).map_err(|error| TierError::of(path, error))?;
+        let found = folder.stat().map_err(fault)?;
+        // Of a group that its router's configuration names nothing is known here.
+        let writers = Writers::user(found.st_uid).and_group(Some(found.st_gid)).or_root();
         let at = path.join("key");
-        let key = std::fs::read(&at).map_err(|error| fault(&at, error))?;
+        let key = folder.read("key", KEY_OCTETS, writers).map_err(|error| TierError::of(&at, error))?;
+        let key = key.ok_or_else(|| TierError::new(&at, io::ErrorKind::NotFound.into()))?;
         let key = Key::new(<&[u8; 32]>::try_from(&*key).map_err(|_| TierError::Version(at))?);
-        let octets = |number| std::fs::metadata(segment_path(path, number)).map_or(0, |file| file.len());
-        let numbers = numbers(path).map_err(|error| fault(path, error))?;
+        let octets = |number| {
+            let found = folder.look(segment_name(number)).ok().flatten();
+            found.and_then(|found| u64::try_from(found.st_size).ok()).unwrap_or(0)
+        };
+        let numbers = numbers(&folder).map_err(fault)?;
         let segments = numbers.into_iter().map(|number| (Found { number, region: None }, octets(number)));
-        let erased = std::fs::read(path.join("erased")).ok();
-        Ok(Source::new(path, None, key, erased, segments.collect()))
+        let segments = segments.collect();
+        let erased = erased_of(&folder, writers);
+        Ok(Source::new(path, Of::Folder(folder, writers), key, erased, segments))
     }
 
-    fn new(
-        path: &Path,
-        device: Option<Device>,
-        key: Key,
-        erased: Option<Vec<u8>>,
-        segments: Vec<(Found, u64)>,
-    ) -> Self {
+    fn new(path: &Path, of: Of, key: Key, erased: Option<Vec<u8>>, segments: Vec<(Found, u64)>) -> Self {
         let erased = erased.and_then(|octets| decode(&key, &octets)).unwrap_or_default();
-        Source { path: path.to_owned(), device, key, erased, segments }
+        Source { path: path.to_owned(), of, key, erased, segments }
     }
 
     /// Calls `found` with the name, octets and expiry of each whole record.
@@ -111,9 +121,12 @@ impl Source {
         segment: &Found,
         found: &mut dyn FnMut(NameRef<'_>, usize, u64),
     ) -> Result<(), TierError> {
-        let opened = match (&self.device, &segment.region) {
-            (Some(device), Some(region)) => Ok(Some(device.look_at(region))),
-            _ => of_folder(&self.path, segment.number, &self.key),
+        let opened = match (&self.of, &segment.region) {
+            (Of::Device(device), region) => region.as_ref().map(|region| device.look_at(region)),
+            (Of::Folder(folder, writers), _) => {
+                let opened = of_folder(folder, segment.number, (&self.key, *writers));
+                opened.map_err(|error| TierError::of(&self.path, error))?
+            }
         };
         let read = |(extent, octets): (Extent, u64)| {
             let checks = self.key.checks(extent.salt());
@@ -121,7 +134,7 @@ impl Source {
                 |_, whole: super::record::Whole<'_>| found(whole.name, whole.packet.len(), whole.expires_ms);
             Window::new(&extent, octets).records(&checks, found)
         };
-        match opened.and_then(|opened| opened.map(read).transpose()) {
+        match opened.map(read).transpose() {
             // It was thrown away meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(TierError::new(&self.path, error)),

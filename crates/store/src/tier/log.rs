@@ -282,14 +282,12 @@ pub(crate) struct Writing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::segment::open_file;
     use super::*;
+    use namely_host::disk::File;
 
     #[test]
     fn until_there_is_a_segment_to_go_on_in_room_is_left_for_what_is_written_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("segment");
-        let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
+        let file = File::from_inner(tempfile::tempfile().unwrap());
         let segment = Arc::new(Segment::new(1, 0, file.into(), 64 << 10, false));
         let mut log = Log::new(16 << 10, GROUPS_MAX);
         log.offer_segment(segment.clone(), true);
@@ -304,9 +302,7 @@ mod tests {
 
     #[test]
     fn so_many_groups_wait_and_what_comes_then_finds_no_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("segment");
-        let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
+        let file = File::from_inner(tempfile::tempfile().unwrap());
         let segment = Arc::new(Segment::new(1, 0, file.into(), 1 << 20, false));
         let mut log = Log::new(16 << 10, GROUPS_MAX);
         let append = |log: &mut Log| log.append(1, &[7; 8000], (0, Expiry::new(0, 0)));

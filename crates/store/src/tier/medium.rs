@@ -1,17 +1,16 @@
 //! What a tier lies on: a folder of files, or a device ([`device`](super::device)). Both have
 //! segments, an index for each that is sealed, a key, and what is being erased.
 
-use std::fs::FileType;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use namely_host::disk::{self, File};
-use rustix::fs::OFlags;
+use namely_host::disk::{self, File, OpenError, Writers, open_named};
+use rustix::fs::{FileType, OFlags};
 
 use super::above::Head;
 use super::buffer::Buffer;
 use super::device::Device;
+use super::erasing::ERASED_OCTETS_MAX;
 use super::error::TierError;
 use super::extent::{Extent, Region};
 use super::options::{BLOCK_OCTETS, OCTETS_MAX, OCTETS_MIN, Options};
@@ -19,7 +18,7 @@ use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
 use super::record::Key;
 use super::recovery;
 use super::sealing::{self, Sealed};
-use super::segment::{Kind, Recorded, Segment, kind, open_file, remove_files, segment_path};
+use super::segment::{Kind, Recorded, Segment, index_name, kind, open_file, remove_files, segment_name};
 use crate::lock::Lock;
 
 /// What a tier lies on.
@@ -32,7 +31,8 @@ pub(crate) enum Medium {
 /// A folder with a file for each segment.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    path: PathBuf,
+    folder: disk::Folder,
+    writers: Writers,
     segment_octets: u64,
     direct: bool,
 }
@@ -47,8 +47,9 @@ pub(crate) struct Found {
 
 /// Whether what is at `path` is a device, or a file that stands for one.
 pub fn is_device(path: &Path) -> bool {
-    let is_one = |kind: FileType| kind.is_block_device() || kind.is_file();
-    std::fs::metadata(path).is_ok_and(|found| is_one(found.file_type()))
+    let found = open_named(path, OFlags::PATH).ok().and_then(|file| rustix::fs::fstat(file).ok());
+    let kind = found.map(|found| FileType::from_raw_mode(found.st_mode));
+    matches!(kind, Some(FileType::BlockDevice | FileType::RegularFile))
 }
 
 impl Medium {
@@ -56,19 +57,19 @@ impl Medium {
     /// nothing is there.
     pub(crate) fn take(path: &Path, options: &Options) -> Result<(Self, Key, Lock), TierError> {
         if is_device(path) {
-            let (device, key, lock) = Device::take(path, options.direct)?;
+            let (device, key, lock) = Device::take(path, options)?;
             return Ok((Medium::Device(device), key, lock));
         }
-        let lock = recovery::take_folder(path)?;
-        let key = recovery::key(path)?;
-        let segment_octets = options.segment_octets();
-        let (path, direct) = (path.to_owned(), options.direct);
-        Ok((Medium::Folder(Folder { path, segment_octets, direct }), key, lock))
+        let writers = Writers::this_user().and_group(options.group);
+        let (folder, lock) = recovery::take_folder(path, writers)?;
+        let key = recovery::key(&folder, writers)?;
+        let (segment_octets, direct) = (options.segment_octets(), options.direct);
+        Ok((Medium::Folder(Folder { folder, writers, segment_octets, direct }), key, lock))
     }
 
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Medium::Folder(folder) => &folder.path,
+            Medium::Folder(folder) => folder.folder.path(),
             Medium::Device(device) => device.path(),
         }
     }
@@ -104,8 +105,8 @@ impl Medium {
     pub(crate) fn found(&self, key: &Key) -> Result<Vec<Found>, TierError> {
         match self {
             Medium::Folder(folder) => {
-                let fault = |error| TierError::new(&folder.path, error);
-                let numbers = recovery::numbers(&folder.path).map_err(fault)?;
+                let fault = |error| TierError::new(folder.folder.path(), error);
+                let numbers = recovery::numbers(&folder.folder).map_err(fault)?;
                 Ok(numbers.into_iter().map(|number| Found { number, region: None }).collect())
             }
             Medium::Device(device) => device.found(key),
@@ -119,13 +120,16 @@ impl Medium {
             Medium::Folder(folder) => folder,
             Medium::Device(device) => return Ok(region.map(|region| device.segment(number, slot, region))),
         };
-        let path = segment_path(&folder.path, number);
+        let name = segment_name(number);
+        let path = folder.folder.path().join(&name);
         let fault = |error| TierError::new(&path, error);
-        let file = open_file(&path, OFlags::empty(), folder.direct).map_err(fault)?;
+        let file = open_file(&folder.folder, &name, folder.direct, folder.writers);
+        let file = file.map_err(|error| TierError::of(&path, error))?;
+        let Some(file) = file else { return Ok(None) };
         let octets = file.metadata().map_err(fault)?.len();
         match kind_of(&file, (number, octets), key).map_err(fault)? {
             Kind::Other => Err(TierError::Version(path)),
-            Kind::Broken => remove_files(&folder.path, number).map(|()| None).map_err(fault),
+            Kind::Broken => remove_files(&folder.folder, number).map(|()| None).map_err(fault),
             Kind::Segment => Ok(Some(Segment::new(number, slot, file.into(), octets, true))),
         }
     }
@@ -138,16 +142,16 @@ impl Medium {
             Medium::Device(device) => return device.create(number, slot, key),
         };
         let octets = folder.segment_octets;
-        let made = Segment::create(&folder.path, (number, slot, octets), folder.direct, key);
+        let made = Segment::create(&folder.folder, (number, slot, octets), folder.direct, key);
         // What is written to it counts as there once its name is.
-        made.and_then(|segment| disk::sync_folder(&folder.path).map(|()| Some(segment)))
-            .inspect_err(|_| drop(remove_files(&folder.path, number)))
+        made.and_then(|segment| folder.folder.sync().map(|()| Some(segment)))
+            .inspect_err(|_| drop(remove_files(&folder.folder, number)))
     }
 
     /// Removes a segment, and its index before it.
     pub(crate) fn remove(&self, segment: &Segment) -> io::Result<()> {
         match self {
-            Medium::Folder(folder) => remove_files(&folder.path, segment.number),
+            Medium::Folder(folder) => remove_files(&folder.folder, segment.number),
             Medium::Device(device) => device.remove(segment),
         }
     }
@@ -163,7 +167,7 @@ impl Medium {
         let index = sealing::encode(key, (segment.number, octets, segment.extent.salt()), contents);
         match self {
             Medium::Folder(folder) => {
-                sealing::write_index(&folder.path, segment.number, &index).map(|()| true)
+                sealing::write_index(&folder.folder, segment.number, &index).map(|()| true)
             }
             Medium::Device(device) => device.write_index(segment, &index),
         }
@@ -172,7 +176,7 @@ impl Medium {
     /// What the index of a segment says; none if it is missing, damaged or of another one.
     pub(crate) fn read_index(&self, key: &Key, segment: &Segment, base_ms: u64) -> Option<Sealed> {
         let index = match self {
-            Medium::Folder(folder) => sealing::read_index(&folder.path, segment.number)?,
+            Medium::Folder(folder) => sealing::read_index(&folder.folder, segment.number, folder.writers)?,
             Medium::Device(device) => device.read_index(segment)?,
         };
         let sealed = sealing::decode(key, &index, segment, base_ms)?;
@@ -184,14 +188,14 @@ impl Medium {
     /// No index that cannot be told from a sound one stays.
     pub(crate) fn forget_index(&self, segment: &Segment) {
         if let Medium::Folder(folder) = self {
-            let _ = disk::remove_if_there(&super::segment::index_path(&folder.path, segment.number));
+            let _ = folder.folder.remove_if_there(index_name(segment.number));
         }
     }
 
     /// Puts on the disk which indexes there are.
     pub(crate) fn sync_indexes(&self) -> io::Result<()> {
         match self {
-            Medium::Folder(folder) => disk::sync_folder(&folder.path),
+            Medium::Folder(folder) => folder.folder.sync(),
             Medium::Device(device) => device.sync(),
         }
     }
@@ -202,17 +206,14 @@ impl Medium {
             Medium::Folder(folder) => folder,
             Medium::Device(device) => return device.save_erased(key, octets),
         };
-        let path = folder.path.join("erased");
-        let temporary = path.with_extension("new");
-        sealing::write_file(&temporary, octets)?;
-        disk::rename(&temporary, &path)?;
-        disk::sync_folder(&folder.path)
+        folder.folder.replace("erased", "erased.new", octets)?;
+        folder.folder.sync()
     }
 
     /// What was being erased, as it was written last.
     pub(crate) fn load_erased(&self, key: &Key) -> Option<Vec<u8>> {
         match self {
-            Medium::Folder(folder) => std::fs::read(folder.path.join("erased")).ok(),
+            Medium::Folder(folder) => erased_of(&folder.folder, folder.writers),
             Medium::Device(device) => device.load_erased(key),
         }
     }
@@ -220,7 +221,7 @@ impl Medium {
     /// What to name when a segment cannot be written.
     pub(crate) fn path_of(&self, number: u64) -> PathBuf {
         match self {
-            Medium::Folder(folder) => segment_path(&folder.path, number),
+            Medium::Folder(folder) => folder.folder.path().join(segment_name(number)),
             Medium::Device(device) => device.path().to_owned(),
         }
     }
@@ -236,9 +237,19 @@ fn kind_of(file: &File, (number, octets): (u64, u64), key: &Key) -> io::Result<K
     Ok(kind(&block, number, key))
 }
 
+/// What is being erased in a folder.
+pub(crate) fn erased_of(folder: &disk::Folder, writers: Writers) -> Option<Vec<u8>> {
+    folder.read("erased", ERASED_OCTETS_MAX as u64 + 4096, writers).ok()?
+}
+
 /// A segment's octets, to be read beside whoever has the tier.
-pub(crate) fn of_folder(folder: &Path, number: u64, key: &Key) -> io::Result<Option<(Extent, u64)>> {
-    let file = File::open(&segment_path(folder, number), OFlags::RDONLY, 0)?;
+pub(crate) fn of_folder(
+    folder: &disk::Folder,
+    number: u64,
+    (key, writers): (&Key, Writers),
+) -> Result<Option<(Extent, u64)>, OpenError> {
+    let file = folder.open_file(segment_name(number), OFlags::RDONLY, writers)?;
+    let Some(file) = file else { return Ok(None) };
     let octets = file.metadata()?.len() / BLOCK_OCTETS * BLOCK_OCTETS;
     let is_one = octets > 0 && kind_of(&file, (number, octets), key)? == Kind::Segment;
     Ok(is_one.then(|| (file.into(), octets)))

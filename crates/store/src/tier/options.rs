@@ -109,6 +109,8 @@ pub struct Options {
     pub slowness: Slowness,
     /// Each Data is written by a request of its own, not with others: to compare with.
     pub writes_alone: bool,
+    /// A group that may write the folder and its files beside this user.
+    pub group: Option<u32>,
 }
 
 impl Options {
@@ -128,6 +130,7 @@ impl Options {
             rest: Duration::from_secs(10),
             slowness: Slowness::default(),
             writes_alone: false,
+            group: None,
         }
     }
 

@@ -320,10 +320,7 @@ mod tests {
     /// The order in which so many reads of 4 KiB and writes of 16 KiB that wait are taken: `r`,
     /// `w`.
     fn order(fairness: Fairness, pushed: &str) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        let flags = rustix::fs::OFlags::CREATE;
-        let file = super::super::segment::open_file(&path, flags, false).unwrap();
+        let file = namely_host::disk::File::from_inner(tempfile::tempfile().unwrap());
         let segment = Arc::new(Segment::new(1, 0, file.into(), 1 << 20, false));
         let queue: Queue<()> = Queue::new(fairness, Slowness::default(), None);
         for kind in pushed.chars() {

@@ -1,12 +1,11 @@
 //! What is there when a tier is opened.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use namely_host::disk::{self, File};
+use namely_host::disk::{Folder, OpenError, Writers};
 use rustix::fs::OFlags;
 
 use super::above::Head;
@@ -16,7 +15,7 @@ use super::keeper::recorded;
 use super::medium::Found;
 use super::options::BLOCK_OCTETS;
 use super::record::Key;
-use super::sealing::{Sealed, write_file};
+use super::sealing::Sealed;
 use super::segment::{Recorded, Segment};
 use super::shared::Shared;
 use super::window::Window;
@@ -24,30 +23,27 @@ use crate::lock::Lock;
 use crate::store::make_folder;
 
 /// Makes the folder if there is none, and takes it for this tier.
-pub(crate) fn take_folder(folder: &Path) -> Result<Lock, TierError> {
-    let fault = |error| TierError::new(folder, error);
-    make_folder(folder).map_err(fault)?;
-    let uid = std::fs::metadata(folder).map_err(fault)?.uid();
-    if uid != rustix::process::geteuid().as_raw() {
-        return Err(TierError::NotOwned { folder: folder.to_owned(), uid });
-    }
-    if let Some(number) = crate::scan::file_numbers(folder).map_err(fault)?.first() {
+pub(crate) fn take_folder(path: &Path, writers: Writers) -> Result<(Folder, Lock), TierError> {
+    let fault = |error| TierError::new(path, error);
+    let folder = make_folder(path).map_err(fault)?;
+    let checked = folder.stat().map(|found| writers.check_folder(&found)).map_err(fault)?;
+    checked.map_err(|foreign| TierError::Shared { path: path.to_owned(), foreign })?;
+    if let Some(number) = crate::scan::file_numbers(&folder).map_err(fault)?.first() {
         // A producer's store, which nobody may throw away.
-        return Err(TierError::Others(folder.join(format!("packets-{number:010}.log"))));
+        return Err(TierError::Others(path.join(format!("packets-{number:010}.log"))));
     }
-    refuse_others(folder)?;
-    let lock = File::open(&folder.join("lock"), OFlags::RDWR | OFlags::CREATE, 0o600).map_err(fault)?;
+    refuse_others(&folder)?;
+    let lock = folder.open_or_create("lock", OFlags::RDWR, writers);
+    let lock = lock.map_err(|error| TierError::of(&path.join("lock"), error))?;
     let lock = Lock::take(lock.into_inner()).map_err(fault)?;
-    lock.ok_or_else(|| TierError::InUse(folder.to_owned()))
+    Ok((folder, lock.ok_or_else(|| TierError::InUse(path.to_owned()))?))
 }
 
 /// Refuses a folder that has files, none of which is of a cache: they are somebody's, and what a
 /// cache does with its folder is not for them.
-fn refuse_others(folder: &Path) -> Result<(), TierError> {
-    let fault = |error| TierError::new(folder, error);
+fn refuse_others(folder: &Folder) -> Result<(), TierError> {
     let mut other = None;
-    for entry in std::fs::read_dir(folder).map_err(fault)? {
-        let name = entry.map_err(fault)?.file_name();
+    for name in folder.names().map_err(|error| TierError::new(folder.path(), error))? {
         let is_segment = name.to_str().is_some_and(|name| name.starts_with("segment-"));
         if is_segment || OF_A_CACHE.iter().any(|own| name == *own) {
             return Ok(());
@@ -57,27 +53,28 @@ fn refuse_others(folder: &Path) -> Result<(), TierError> {
             other.get_or_insert(name);
         }
     }
-    other.map_or(Ok(()), |name| Err(TierError::Others(folder.join(name))))
+    other.map_or(Ok(()), |name| Err(TierError::Others(folder.path().join(name))))
 }
 
 /// A cache's files beside its segments; a crash may leave one alone.
 const OF_A_CACHE: [&str; 5] = ["lock", "key", "key.new", "erased", "erased.new"];
 
+/// Octets of a folder's key.
+pub(crate) const KEY_OCTETS: u64 = 32;
+
 /// The folder's key; a new one where there is none that is whole.
-pub(crate) fn key(folder: &Path) -> Result<Key, TierError> {
-    let path = folder.join("key");
+pub(crate) fn key(folder: &Folder, writers: Writers) -> Result<Key, TierError> {
+    let path = folder.path().join("key");
     let fault = |error| TierError::new(&path, error);
-    let octets = match std::fs::read(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
-        read => read.unwrap_or_default(),
+    let octets = match folder.read("key", KEY_OCTETS, writers) {
+        Err(OpenError::System(error)) if error.kind() == io::ErrorKind::FileTooLarge => Vec::new(),
+        read => read.map_err(|error| TierError::of(&path, error))?.unwrap_or_default(),
     };
-    if let Ok(key) = <&[u8; 32]>::try_from(&*octets) {
+    if let Ok(key) = <&[u8; KEY_OCTETS as usize]>::try_from(&*octets) {
         return Ok(Key::new(key));
     }
     let key: [u8; 32] = namely_host::random().map_err(|error| fault(error.into()))?;
-    let temporary = path.with_extension("new");
-    write_file(&temporary, &key).map_err(fault)?;
-    disk::rename(&temporary, &path).and_then(|()| disk::sync_folder(folder)).map_err(fault)?;
+    folder.replace("key", "key.new", &key).and_then(|()| folder.sync()).map_err(fault)?;
     Ok(Key::new(&key))
 }
 
@@ -153,12 +150,10 @@ impl Shared {
 }
 
 /// The numbers of the segments in `folder`, the lowest first.
-pub(crate) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+pub(crate) fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path: PathBuf = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let number = name.strip_prefix("segment-").and_then(|name| name.strip_suffix(".log"));
+    for name in folder.names()? {
+        let number = name.to_str().and_then(|name| name.strip_prefix("segment-")?.strip_suffix(".log"));
         numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
     }
     numbers.sort_unstable();

@@ -4,14 +4,13 @@
 use std::io;
 use std::path::Path;
 
-use namely_host::disk::{self, File};
-use rustix::fs::OFlags;
+use namely_host::disk::{Folder, Writers};
 
 use super::above::Head;
 use super::options::BLOCK_OCTETS;
-use super::place::{Expiry, Place, UNIT_OCTETS};
+use super::place::{Expiry, Place, SEGMENT_OCTETS_MAX, UNIT_OCTETS};
 use super::record::Key;
-use super::segment::{Recorded, Segment, index_path};
+use super::segment::{Recorded, Segment, index_name};
 
 const MAGIC: &[u8; 16] = b"namely-seg-idx-2";
 /// The same without heads.
@@ -67,26 +66,15 @@ fn digest(key: &Key, index: &[u8], salt: Option<u64>) -> [u8; DIGEST_OCTETS] {
 }
 
 /// Writes the index of segment `number` to a file: whole, or not at all.
-pub(crate) fn write_index(folder: &Path, number: u64, index: &[u8]) -> io::Result<()> {
-    let path = index_path(folder, number);
-    let temporary = path.with_extension("new");
-    let written = write_file(&temporary, index).and_then(|()| disk::rename(&temporary, &path));
-    if written.is_err() {
-        // What is left of it would only take room; it is no index.
-        let _ = disk::remove_if_there(&temporary);
-    }
-    written
-}
-
-pub(crate) fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
-    let file = File::open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, 0o600)?;
-    file.write_all_at(octets, 0)?;
-    file.sync_data()
+pub(crate) fn write_index(folder: &Folder, number: u64, index: &[u8]) -> io::Result<()> {
+    let name = index_name(number);
+    folder.replace(&name, Path::new(&name).with_extension("new"), index)
 }
 
 /// The octets of the index of segment `number`, if it has one.
-pub(crate) fn read_index(folder: &Path, number: u64) -> Option<Vec<u8>> {
-    std::fs::read(index_path(folder, number)).ok()
+pub(crate) fn read_index(folder: &Folder, number: u64, writers: Writers) -> Option<Vec<u8>> {
+    // An entry takes less than its record.
+    folder.read(index_name(number), 2 * SEGMENT_OCTETS_MAX, writers).ok()?
 }
 
 /// What an index says of `segment`. None if it is damaged or of another one.

@@ -2,10 +2,9 @@
 //! away whole.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use namely_host::disk::{self, File};
+use namely_host::disk::{File, Folder, OpenError, Writers};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -83,37 +82,51 @@ impl Segment {
 
     /// Makes the file of segment `number`, with room for `octets`.
     pub(crate) fn create(
-        folder: &Path,
+        folder: &Folder,
         (number, slot, octets): (u64, usize, u64),
         direct: bool,
         key: &Key,
     ) -> io::Result<Self> {
-        let path = segment_path(folder, number);
-        let create = OFlags::CREATE | OFlags::EXCL;
-        let made = open_file(&path, create, direct).and_then(|file| {
+        let name = segment_name(number);
+        let made = create_file(folder, &name, direct).and_then(|file| {
             file.allocate(octets)?;
             file.write_all_at(&header(number, key), 0)?;
             Ok(file)
         });
         // Half a segment is none.
-        let file = made.inspect_err(|_| drop(disk::remove_if_there(&path)))?;
+        let file = made.inspect_err(|_| drop(folder.remove_if_there(&name)))?;
         Ok(Segment::new(number, slot, file.into(), octets, false))
     }
 }
 
 /// Opens the file of a segment, past the page cache if that is asked for and can be.
-pub(crate) fn open_file(path: &Path, flags: OFlags, direct: bool) -> io::Result<File> {
-    let flags = OFlags::RDWR | flags;
+pub(crate) fn open_file(
+    folder: &Folder,
+    name: &str,
+    direct: bool,
+    writers: Writers,
+) -> Result<Option<File>, OpenError> {
     if direct {
-        match File::open(path, flags | OFlags::DIRECT, 0o600) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
-                // What was made before the flag was refused is there.
-                return File::open(path, flags - OFlags::EXCL, 0o600);
-            }
+        match folder.open_file(name, OFlags::RDWR | OFlags::DIRECT, writers) {
+            Err(OpenError::System(error)) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {}
             opened => return opened,
         }
     }
-    File::open(path, flags, 0o600)
+    folder.open_file(name, OFlags::RDWR, writers)
+}
+
+/// The same of one that is not there yet.
+fn create_file(folder: &Folder, name: &str, direct: bool) -> io::Result<File> {
+    if direct {
+        match folder.create(name, OFlags::RDWR | OFlags::DIRECT, 0o600) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                // What was made before the flag was refused is there.
+                folder.remove_if_there(name)?;
+            }
+            created => return created,
+        }
+    }
+    folder.create(name, OFlags::RDWR, 0o600)
 }
 
 /// The first block of a segment.
@@ -150,16 +163,26 @@ pub(crate) fn kind(block: &[u8], number: u64, key: &Key) -> Kind {
     if is_other { Kind::Other } else { Kind::Broken }
 }
 
-pub(crate) fn segment_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("segment-{number:010}.log"))
+pub(crate) fn segment_name(number: u64) -> String {
+    format!("segment-{number:010}.log")
 }
 
-pub(crate) fn index_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("segment-{number:010}.index"))
+pub(crate) fn index_name(number: u64) -> String {
+    format!("segment-{number:010}.index")
+}
+
+#[cfg(test)]
+pub(crate) fn segment_path(folder: &std::path::Path, number: u64) -> std::path::PathBuf {
+    folder.join(segment_name(number))
+}
+
+#[cfg(test)]
+pub(crate) fn index_path(folder: &std::path::Path, number: u64) -> std::path::PathBuf {
+    folder.join(index_name(number))
 }
 
 /// Removes a segment, and its index before it.
-pub(crate) fn remove_files(folder: &Path, number: u64) -> io::Result<()> {
-    disk::remove_if_there(&index_path(folder, number))?;
-    disk::remove_if_there(&segment_path(folder, number)).map(drop)
+pub(crate) fn remove_files(folder: &Folder, number: u64) -> io::Result<()> {
+    folder.remove_if_there(index_name(number))?;
+    folder.remove_if_there(segment_name(number)).map(drop)
 }

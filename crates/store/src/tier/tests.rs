@@ -5,6 +5,7 @@ use super::*;
 
 mod below;
 mod device;
+mod hostile;
 
 fn packet(number: u64) -> (Name, Vec<u8>) {
     let name: Name = "/p/object/v=1".parse::<Name>().unwrap().join_segment(number);
@@ -360,7 +361,7 @@ fn a_folder_that_is_not_this_tiers_is_refused_with_what_to_do() {
         return;
     }
     std::os::unix::fs::chown(path, Some(12345), None).unwrap();
-    refused("belongs to user 12345: chown it");
+    refused("belongs to uid 12345: chown it");
 }
 
 #[test]

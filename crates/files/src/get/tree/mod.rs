@@ -13,7 +13,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use namely_security::Verified;
 use namely_socket::{Consumer, FetchError, Flow, Sink};
@@ -21,12 +20,14 @@ use namely_transport::object::{Object, ObjectError, Part, Progress};
 use namely_wire::Name;
 use namely_wire::rdr::{INDEX_FORMAT_1, Metadata, listing_name};
 use namely_wire::tree_index::{LeftOut, index_name, pack_name};
+use rustix::fs::FileType;
 
 use self::listing::Entries;
 use self::place::Place;
 use self::plan::{Plan, Wanted, plan};
 use self::unpack::{Unpacked, Unpacking, parts};
-use super::{GetError, GetOptions, check_age, check_newer, get_object, note_version};
+use super::target::{Target, refused};
+use super::{GetError, GetOptions, check_age, check_newer, get_file, note_version};
 use crate::root::LISTING_OCTETS_MAX;
 
 /// Directories that wait to be fetched: a listing that would make them more is not followed.
@@ -115,8 +116,7 @@ pub fn get_tree(
     let object = consumer.find(name)?;
     let metadata = object.metadata.as_ref().filter(|metadata| metadata.is_directory());
     let Some(metadata) = metadata else { return Err(GetError::NotDirectory { name: name.clone() }) };
-    let place = Place::new(target, options.dry_run)
-        .map_err(|error| GetError::Target { path: target.to_owned(), error })?;
+    let place = Place::new(target, options.dry_run).map_err(|error| refused(target.to_owned(), error))?;
     let has_index = metadata.index_format == Some(INDEX_FORMAT_1);
     let mut tree = Tree {
         consumer,
@@ -214,9 +214,8 @@ impl Tree<'_> {
             attempt += 1;
             let index = self.consumer.find(&index_name(self.name_of(path).as_name()))?;
             check_age(&index, &self.options)?;
-            let at = self.place.path().join(path);
             if !self.options.allow_older {
-                check_newer(&index, &at)?;
+                self.check_newer(path, &index)?;
             }
             let octets = self.listing_object(&index)?;
             let metadata = index.metadata.as_ref();
@@ -255,7 +254,7 @@ impl Tree<'_> {
             self.got.files += files;
             return Ok(());
         }
-        if place::lacks_room(self.place.path(), plan.octets_wanted) {
+        if self.place.lacks_room(plan.octets_wanted) {
             let path = self.place.path().to_owned();
             let needed_octets = Some(plan.octets_wanted);
             return Err(GetError::NoSpace { path, needed_octets, kept_octets: 0 });
@@ -276,9 +275,19 @@ impl Tree<'_> {
             }
         }
         if let Ok(directory) = self.place.open(path) {
-            note_version(directory, index);
+            note_version(&*directory, index);
         }
         Ok(())
+    }
+
+    /// An error if the directory `path` was fetched from a newer version of `index`.
+    fn check_newer(&mut self, path: &Path, index: &Object) -> Result<(), GetError> {
+        let Ok(directory) = self.place.open(path) else { return Ok(()) };
+        // What is noted with another user's directory does not count.
+        match directory.stat() {
+            Ok(found) if self.place.is_own(&found) => check_newer(index, &*directory, directory.path()),
+            _ => Ok(()),
+        }
     }
 
     /// Fetches the small files; those that are others by now.
@@ -331,8 +340,7 @@ impl Tree<'_> {
 
     fn try_one(&mut self, path: &Path) -> Result<(), GetError> {
         let object = super::find_file(self.consumer, &self.name_of(path))?;
-        let target = self.place.path().join(path);
-        if self.options.resume && is_there(&target, &object) {
+        if self.options.resume && self.place.holds(path, &object) {
             self.got.unchanged += 1;
             return Ok(());
         }
@@ -341,16 +349,30 @@ impl Tree<'_> {
             self.tell(TreeEvent::Wanted(path, object.octets()));
             return Ok(());
         }
+        let target = self.target(path)?;
         let progress = self.progress();
         let watch = &mut *self.watch;
         let mut watch_one = |current: &Progress| {
             let octets = progress.octets + current.octets;
             watch(TreeEvent::Progress(TreeProgress { octets, ..progress }))
         };
-        let fetched = get_object(self.consumer, &object, &target, self.options, &mut watch_one)?;
+        let fetched = get_file(self.consumer, &object, &target, self.options, &mut watch_one)?;
         self.got.files += 1;
         self.got.octets += fetched.progress.octets;
         Ok(())
+    }
+
+    /// Where the file at `path` below the place goes.
+    fn target(&mut self, path: &Path) -> Result<Target, GetError> {
+        let above = self.place.open(path.parent().unwrap_or(Path::new("")));
+        let fault = |error| GetError::Target { path: self.place.path().join(path), error };
+        let name = path.file_name().ok_or_else(|| fault(io::ErrorKind::IsADirectory.into()))?;
+        let target = Target::new(above.map_err(fault)?, name);
+        match target.look()?.map(|found| FileType::from_raw_mode(found.st_mode)) {
+            // Not only when all of it was fetched.
+            Some(FileType::Directory) => Err(fault(io::ErrorKind::IsADirectory.into())),
+            _ => Ok(target),
+        }
     }
 
     /// The content of a listing or index.
@@ -460,17 +482,6 @@ fn small_object(
         }
         Err(error) => Err(error),
     }
-}
-
-/// Returns true if the file at `path` has the size and time that the producer tells.
-fn is_there(path: &Path, object: &Object) -> bool {
-    let (Ok(file), Some(metadata)) = (std::fs::symlink_metadata(path), &object.metadata) else {
-        return false;
-    };
-    let time = |ns| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
-    file.is_file()
-        && Some(file.len()) == metadata.size_octets
-        && metadata.mtime_ns.is_some_and(|ns| file.modified().is_ok_and(|modified| modified == time(ns)))
 }
 
 #[cfg(test)]

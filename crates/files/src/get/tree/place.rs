@@ -5,38 +5,34 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use namely_host::disk::{File, Folder, OpenError, Writers};
+use namely_transport::object::Object;
 use namely_wire::tree_index::IndexEntry;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, UTIME_OMIT, chmodat,
-    fsync, futimens, mkdirat, openat, openat2, renameat, statat, unlinkat,
+    FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat, fstatvfs, fsync, futimens,
 };
 use rustix::io::{Errno, write};
 
 use crate::content::time_ns;
 use crate::get::{PART_SUFFIX, own};
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
 /// How many names are tried for a file that is being written.
 const NAMES_MAX: usize = 16;
-
-/// Directories within directories that are removed.
-const REMOVE_DEPTH_MAX: usize = 128;
 
 /// Where a tree goes.
 #[derive(Debug)]
 pub(super) struct Place {
     /// None if nothing is there, and nothing is to be made.
-    top: Option<OwnedFd>,
+    top: Option<Arc<Folder>>,
     path: PathBuf,
     dry_run: bool,
+    writers: Writers,
     /// The directory opened last, by its path below the top.
-    last: Option<(PathBuf, OwnedFd)>,
+    last: Option<(PathBuf, Arc<Folder>)>,
     part: OsString,
 }
 
@@ -48,18 +44,17 @@ pub(super) struct Entered {
 
 impl Place {
     /// The directory `path`, which is made if there is none, unless it is only looked at.
-    pub(super) fn new(path: &Path, dry_run: bool) -> io::Result<Self> {
-        if !dry_run {
-            std::fs::create_dir_all(path)?;
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = match openat(CWD, path, flags, Mode::empty()) {
-            Ok(top) => Some(top),
-            Err(Errno::NOENT) if dry_run => None,
-            Err(errno) => return Err(errno.into()),
+    pub(super) fn new(path: &Path, dry_run: bool) -> Result<Self, OpenError> {
+        let top = match dry_run {
+            false => Some(Folder::open_or_make(path, 0o777)?),
+            true => match Folder::open(path) {
+                Err(OpenError::System(error)) if error.kind() == io::ErrorKind::NotFound => None,
+                opened => Some(opened?),
+            },
         };
         let part = OsString::from(format!(".{}{PART_SUFFIX}", std::process::id()));
-        Ok(Place { top, path: path.to_owned(), dry_run, last: None, part })
+        let writers = Writers::this_user();
+        Ok(Place { top: top.map(Arc::new), path: path.to_owned(), dry_run, writers, last: None, part })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -76,55 +71,74 @@ impl Place {
             return Ok(Entered { is_new: false });
         };
         let parent = self.open(parent)?;
-        let mode = Mode::from_raw_mode(u32::from(mode) & 0o777 | 0o700);
-        let mut made = mkdirat(parent, name, mode);
-        if made == Err(Errno::EXIST) && replace {
-            let found = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
-                unlinkat(parent, name, AtFlags::empty())?;
-                made = mkdirat(parent, name, mode);
+        let mode = u32::from(mode) & 0o777 | 0o700;
+        let mut made = parent.make_folder(name, mode);
+        if is_there_already(&made) && replace {
+            let is_directory = |found: Stat| FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+            if !parent.look(name)?.is_some_and(is_directory) {
+                parent.remove_if_there(name)?;
+                made = parent.make_folder(name, mode);
             }
         }
-        match made {
-            Ok(()) => Ok(Entered { is_new: true }),
-            Err(Errno::EXIST) => {
-                openat(parent, name, DIRECTORY, Mode::empty())?;
-                Ok(Entered { is_new: false })
-            }
-            Err(errno) => Err(errno.into()),
+        if is_there_already(&made) {
+            self.last = Some((below.to_owned(), Arc::new(parent.below(Path::new(name))?)));
+            return Ok(Entered { is_new: false });
         }
+        made.map(|()| Entered { is_new: true })
     }
 
     /// The directory `below`; links on the way are not followed.
-    pub(super) fn open(&mut self, below: &Path) -> io::Result<BorrowedFd<'_>> {
-        let Some(top) = &self.top else { return Err(Errno::NOENT.into()) };
+    pub(super) fn open(&mut self, below: &Path) -> io::Result<Arc<Folder>> {
+        let top = self.top.as_ref().ok_or(Errno::NOENT)?;
         if below.as_os_str().is_empty() {
-            return Ok(top.as_fd());
+            return Ok(top.clone());
         }
-        let is_last = self.last.as_ref().is_some_and(|(path, _)| path == below);
-        if !is_last {
-            let opened = open_beneath(top.as_fd(), below)?;
-            self.last = Some((below.to_owned(), opened));
+        match &self.last {
+            Some((path, folder)) if path == below => Ok(folder.clone()),
+            _ => {
+                let folder = Arc::new(top.below(below)?);
+                self.last = Some((below.to_owned(), folder.clone()));
+                Ok(folder)
+            }
         }
-        self.last.as_ref().map(|(_, fd)| fd.as_fd()).ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Whether `entry` is in the directory `below` with the size and time that the producer tells;
-    /// it then gets the producer's permissions.
+    /// Whether `entry` is in the directory `below` with the size and time that the producer tells,
+    /// and nobody but this user may have written it; it then gets the producer's permissions.
     pub(super) fn is_there(&mut self, below: &Path, entry: &IndexEntry<'_>) -> bool {
-        let dry_run = self.dry_run;
-        let Ok(directory) = self.open(below) else { return false };
-        let Ok(found) = statat(directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
-        if !is_same(&found, entry) {
+        let name = OsStr::from_bytes(entry.name);
+        let Ok(folder) = self.open(below) else { return false };
+        let Ok(Some(found)) = folder.look(name) else { return false };
+        if !is_of(&found, entry.octets, entry.mtime_ns) || self.writers.check_file(&found).is_err() {
             return false;
         }
-        let mode = own::permissions(Some(u32::from(entry.mode)));
-        if found.st_mode & 0o777 != mode && !dry_run {
-            let name = OsStr::from_bytes(entry.name);
-            // Another user's file keeps what it has.
-            let _ = chmodat(directory, name, Mode::from_raw_mode(mode), AtFlags::empty());
+        let mode = own::permissions(Some(u32::from(entry.mode)), true);
+        found.st_mode & 0o777 == mode || self.dry_run || self.set_mode(&folder, name, &found, mode).is_ok()
+    }
+
+    /// Whether the file at `path` below the place has the size and time that the producer of
+    /// `object` tells, and nobody but this user may have written it.
+    pub(super) fn holds(&mut self, path: &Path, object: &Object) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let (Ok(folder), Some(metadata)) = (self.open(parent), &object.metadata) else { return false };
+        let (Some(octets), Some(mtime_ns)) = (metadata.size_octets, metadata.mtime_ns) else { return false };
+        let is_it = |found: Stat| is_of(&found, octets, mtime_ns) && self.writers.check_file(&found).is_ok();
+        folder.look(name).ok().flatten().is_some_and(is_it)
+    }
+
+    /// Whether what was `found` is this user's.
+    pub(super) fn is_own(&self, found: &Stat) -> bool {
+        self.writers.is_owner(found.st_uid)
+    }
+
+    /// Gives the file that was `found` other permissions, and none that took its place.
+    fn set_mode(&self, folder: &Folder, name: &OsStr, found: &Stat, mode: u32) -> Result<(), OpenError> {
+        let file = folder.open_file(name, OFlags::RDONLY, self.writers)?.ok_or(Errno::NOENT)?;
+        let held = fstat(&*file)?;
+        if (held.st_dev, held.st_ino) != (found.st_dev, found.st_ino) {
+            return Err(Errno::STALE.into());
         }
-        true
+        Ok(fchmod(&*file, Mode::from_raw_mode(mode))?)
     }
 
     /// Writes `content` as `entry` of the directory `below`.
@@ -136,33 +150,36 @@ impl Place {
         sync: bool,
     ) -> io::Result<()> {
         let mut part = self.part.clone();
-        let directory = self.open(below)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(u32::from(entry.mode) & 0o777);
+        let folder = self.open(below)?;
+        let mode = u32::from(entry.mode) & 0o755;
         let mut attempt = 0;
         let file = loop {
-            match openat(directory, &part, flags, mode) {
+            match folder.create(&part, OFlags::WRONLY, mode) {
                 // Somebody was stopped in the middle.
-                Err(Errno::EXIST) if attempt < NAMES_MAX => attempt += 1,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < NAMES_MAX => {
+                    attempt += 1
+                }
                 opened => break opened?,
             }
             part = OsString::from(format!(".{}-{attempt}{PART_SUFFIX}", std::process::id()));
         };
         let mut filled = fill(&file, content, entry.mtime_ns);
         if sync {
-            filled = filled.and_then(|()| fsync(&file));
+            filled = filled.and_then(|()| fsync(&*file));
         }
-        let placed = filled.and_then(|()| renameat(directory, &part, directory, entry.name));
+        let placed = filled
+            .map_err(io::Error::from)
+            .and_then(|()| folder.give_name(&*file, &part, OsStr::from_bytes(entry.name)));
         if placed.is_err() {
-            let _ = unlinkat(directory, &part, AtFlags::empty());
+            let _ = folder.remove(&part);
         }
-        Ok(placed?)
+        placed
     }
 
     /// Gives the directory `below` the time `mtime_ns`.
     pub(super) fn set_time(&mut self, below: &Path, mtime_ns: u64) {
-        if let Ok(directory) = self.open(below) {
-            let _ = futimens(directory, &times(mtime_ns));
+        if let Ok(folder) = self.open(below) {
+            let _ = futimens(&*folder, &times(mtime_ns));
         }
     }
 
@@ -172,15 +189,8 @@ impl Place {
         below: &Path,
         is_known: &dyn Fn(&[u8]) -> bool,
     ) -> io::Result<Vec<OsString>> {
-        let directory = self.open(below)?;
-        let mut others = Vec::new();
-        for entry in Dir::read_from(directory)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if !matches!(name, b"." | b"..") && !is_known(name) {
-                others.push(OsStr::from_bytes(name).to_owned());
-            }
-        }
+        let mut others = self.open(below)?.names()?;
+        others.retain(|name| !is_known(name.as_bytes()));
         others.sort_unstable();
         Ok(others)
     }
@@ -188,62 +198,37 @@ impl Place {
     /// Removes `name` from the directory `below`, with all that is in it; links are removed, never
     /// followed.
     pub(super) fn remove(&mut self, below: &Path, name: &OsStr) -> io::Result<()> {
-        if self.dry_run {
-            return Ok(());
-        }
-        remove(self.open(below)?, name, REMOVE_DEPTH_MAX)
+        if self.dry_run { Ok(()) } else { self.open(below)?.remove_all(name) }
+    }
+
+    /// Returns true if its disk is known to have no room for `octets`.
+    pub(super) fn lacks_room(&self, octets: u64) -> bool {
+        self.top.as_ref().and_then(|top| fstatvfs(top).ok()).is_some_and(|disk| {
+            // Some file systems do not count.
+            disk.f_blocks > 0 && octets > disk.f_bavail.saturating_mul(disk.f_frsize)
+        })
     }
 }
 
-fn remove(directory: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
-    match unlinkat(directory, name, AtFlags::empty()) {
-        // Linux says the former, others the latter, of a directory.
-        Err(Errno::ISDIR | Errno::PERM) if depth > 0 => {}
-        other => return Ok(other?),
-    }
-    let inside = openat(directory, name, DIRECTORY, Mode::empty())?;
-    for entry in Dir::read_from(&inside)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            remove(inside.as_fd(), OsStr::from_bytes(name), depth - 1)?;
-        }
-    }
-    Ok(unlinkat(directory, name, AtFlags::REMOVEDIR)?)
+fn is_there_already(made: &io::Result<()>) -> bool {
+    made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }
 
-/// Opens the directory `below`, step by step where the kernel does not look after links.
-fn open_beneath(top: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    loop {
-        match openat2(top, below, DIRECTORY, Mode::empty(), resolve) {
-            Err(Errno::AGAIN) => {}
-            Err(Errno::NOSYS | Errno::PERM) => break,
-            opened => return Ok(opened?),
-        }
-    }
-    let mut at = openat(top, ".", DIRECTORY, Mode::empty())?;
-    for component in below.components() {
-        at = openat(&at, component.as_os_str(), DIRECTORY, Mode::empty())?;
-    }
-    Ok(at)
-}
-
-fn is_same(found: &Stat, entry: &IndexEntry<'_>) -> bool {
+fn is_of(found: &Stat, octets: u64, mtime_ns: u64) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-        && u64::try_from(found.st_size) == Ok(entry.octets)
-        && time_ns(found.st_mtime, found.st_mtime_nsec) == entry.mtime_ns
+        && u64::try_from(found.st_size) == Ok(octets)
+        && time_ns(found.st_mtime, found.st_mtime_nsec) == mtime_ns
 }
 
-fn fill(file: &OwnedFd, mut content: &[u8], mtime_ns: u64) -> Result<(), Errno> {
+fn fill(file: &File, mut content: &[u8], mtime_ns: u64) -> Result<(), Errno> {
     while !content.is_empty() {
-        match write(file, content) {
+        match write(&**file, content) {
             Ok(written) => content = content.get(written..).unwrap_or_default(),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
     }
-    futimens(file, &times(mtime_ns))
+    futimens(&**file, &times(mtime_ns))
 }
 
 fn times(mtime_ns: u64) -> Timestamps {
@@ -254,12 +239,4 @@ fn times(mtime_ns: u64) -> Timestamps {
             tv_nsec: (mtime_ns % 1_000_000_000) as _,
         },
     }
-}
-
-/// Returns true if the disk of `path` is known to have no room for `octets`.
-pub(super) fn lacks_room(path: &Path, octets: u64) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|disk| {
-        // Some file systems do not count.
-        disk.f_blocks > 0 && octets > disk.f_bavail.saturating_mul(disk.f_frsize)
-    })
 }

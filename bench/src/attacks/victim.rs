@@ -1,0 +1,123 @@
+//! A tree that this user fetches, again and again, into a folder that another user may write too,
+//! and what came of it: files outside of the folder, and files with what nobody signed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use namely_testbed::Interrupt;
+
+use super::kind::Attack;
+use super::world::{Link, Namely, World};
+use super::{READY_LIMIT, Sent};
+use crate::error::Error;
+
+/// Directories of the tree.
+pub(crate) const DIRECTORIES: u64 = 4;
+
+/// What each of them has, with its octets: one comes with others as one object, one by itself.
+pub(crate) const FILES: [(&str, usize); 2] = [("small", 2_000), ("large", 200_000)];
+
+/// The tree's name below what is served.
+pub(crate) const TREE: &str = "tree";
+
+/// Makes the tree in `served`, the folder `shared` that all may write, and `outside` that only this
+/// user may.
+pub(super) fn prepare(served: &Path, shared: &Path, outside: &Path) -> Result<(), Error> {
+    let make = || {
+        for number in 0..DIRECTORIES {
+            let directory = served.join(TREE).join(number.to_string());
+            fs::create_dir_all(&directory)?;
+            for (file, octets) in FILES {
+                fs::write(directory.join(file), vec![b'a' + number as u8; octets])?;
+            }
+        }
+        fs::create_dir(shared)?;
+        fs::create_dir(outside)?;
+        fs::set_permissions(shared, fs::Permissions::from_mode(0o777))
+    };
+    make().map_err(|e| Error::environment(format!("cannot make {}", shared.display()), e))
+}
+
+/// Whoever fetches.
+pub(super) struct Victim {
+    is_over: Arc<AtomicBool>,
+    fetches: JoinHandle<u64>,
+    get: Get,
+}
+
+/// How to fetch.
+#[derive(Clone)]
+struct Get {
+    namely: Namely,
+    served: PathBuf,
+    shared: PathBuf,
+    outside: PathBuf,
+    name: String,
+    interrupt: Interrupt,
+}
+
+impl Victim {
+    /// Fetches from now on, if `attack` is at such a folder.
+    pub(super) fn start(world: &World, attack: Attack, interrupt: &Interrupt) -> Option<Self> {
+        if !attack.parts().contains(&Attack::Target) || world.place.memif.is_none() {
+            return None;
+        }
+        let get = Get {
+            namely: world.namely(Link::Unix),
+            served: world.object.dir.join(TREE),
+            shared: world.place.shared.clone(),
+            outside: world.place.outside.clone(),
+            name: world.tree(),
+            interrupt: interrupt.clone(),
+        };
+        let is_over = Arc::new(AtomicBool::new(false));
+        let fetches = {
+            let (get, is_over) = (get.clone(), is_over.clone());
+            std::thread::spawn(move || {
+                let mut fetches = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    // It may fail: what it does besides counts.
+                    let _ = get.once();
+                    fetches += 1;
+                }
+                fetches
+            })
+        };
+        Some(Victim { is_over, fetches, get })
+    }
+
+    /// Ends, fetches once more without the attacker, and counts.
+    pub(super) fn finish(self, sent: &mut Sent) -> Result<(), Error> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let fetches = self.fetches.join().unwrap_or(0);
+        let escaped = fs::read_dir(&self.get.outside).map_or(0, |entries| entries.count() as u64);
+        self.get.once()?;
+        let mut others = 0;
+        for number in 0..DIRECTORIES {
+            for (file, _) in FILES {
+                let below = Path::new(&number.to_string()).join(file);
+                let [got, of] =
+                    [&self.get.shared, &self.get.served].map(|top| fs::read(top.join(&below)).ok());
+                others += u64::from(got != of);
+            }
+        }
+        for (what, count) in [("fetches", fetches), ("escaped", escaped), ("others", others)] {
+            sent.insert(format!("{}.{what}", Attack::Target.name()), count);
+        }
+        Ok(())
+    }
+}
+
+impl Get {
+    fn once(&self) -> Result<(), Error> {
+        let target = self.shared.to_string_lossy();
+        let arguments = ["get", "--recursive", "--delete", &self.name, &target];
+        let output = self.namely.dir().join("tree");
+        self.namely.run(&arguments, Some(&output), READY_LIMIT.max(Duration::from_secs(60)), &self.interrupt)
+    }
+}

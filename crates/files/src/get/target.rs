@@ -1,0 +1,93 @@
+//! Where a file goes: a name in a folder that is open. What is written beside it, and the name that
+//! it gets in the end, are reached from that folder's descriptor.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use namely_host::disk::{Folder, Foreign, OpenError, Writers, open_again, open_named};
+use namely_transport::object::Object;
+use rustix::fs::{FileType, OFlags, Stat, fstat};
+
+use super::error::GetError;
+
+/// A name in a folder that is open.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) folder: Arc<Folder>,
+    pub(super) name: OsString,
+}
+
+impl Target {
+    /// The target that a user names.
+    pub(super) fn named(path: &Path) -> Result<Self, GetError> {
+        let is_directory = || GetError::Target {
+            path: path.to_owned(),
+            error: io::Error::from(io::ErrorKind::IsADirectory),
+        };
+        let name = path.file_name().ok_or_else(is_directory)?;
+        let above = path.parent().unwrap_or(Path::new(""));
+        let folder = Folder::open(above).map_err(|error| refused(path.to_owned(), error))?;
+        Ok(Target::new(Arc::new(folder), name))
+    }
+
+    pub(super) fn new(folder: Arc<Folder>, name: &OsStr) -> Self {
+        Target { folder, name: name.to_owned() }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
+
+    /// What is there.
+    pub(super) fn look(&self) -> Result<Option<Stat>, GetError> {
+        self.folder.look(&self.name).map_err(|error| GetError::Target { path: self.path(), error })
+    }
+
+    /// Opens the pipe or device that is there or that a link there leads to, if it is this user's
+    /// or root's, and so are the links. None if a file is to get the name.
+    pub(super) fn special(&self) -> Result<Option<std::fs::File>, GetError> {
+        match self.look()?.map(|found| FileType::from_raw_mode(found.st_mode)) {
+            None | Some(FileType::RegularFile) => return Ok(None),
+            Some(_) => {}
+        }
+        let path = self.path();
+        let at = match open_named(&path, OFlags::PATH) {
+            // A link that leads nowhere is replaced.
+            Err(OpenError::System(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| refused(path.clone(), error))?,
+        };
+        let fault = |error: io::Error| GetError::Target { path: path.clone(), error };
+        let found = fstat(&at).map_err(|errno| fault(errno.into()))?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Ok(None),
+            FileType::Directory => Err(fault(io::ErrorKind::IsADirectory.into())),
+            _ if !Writers::this_user().or_root().is_owner(found.st_uid) => {
+                Err(GetError::Foreign { path, foreign: Foreign::OtherUser { uid: found.st_uid } })
+            }
+            _ => {
+                // Whatever is there by now, this is what was looked at.
+                let opened = open_again(&at, OFlags::WRONLY | OFlags::NOCTTY);
+                Ok(Some(opened.map_err(|errno| fault(errno.into()))?.into()))
+            }
+        }
+    }
+
+    /// An error if a newer version than `object` was fetched to it before.
+    pub(super) fn check_newer(&self, object: &Object) -> Result<(), GetError> {
+        match self.folder.open_file(&self.name, OFlags::RDONLY, Writers::this_user()) {
+            Ok(Some(file)) => super::check_newer(object, &*file, &self.path()),
+            // What another user says of it does not count.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What to say of a path that is not opened.
+pub(super) fn refused(path: PathBuf, error: OpenError) -> GetError {
+    match error {
+        OpenError::System(error) => GetError::Target { path, error },
+        OpenError::Foreign(foreign) => GetError::Foreign { path, foreign },
+    }
+}

@@ -1,0 +1,213 @@
+//! Who else can write a file or a folder: what is not this user's alone is not believed, and not
+//! written either.
+
+use std::fmt;
+use std::io;
+
+use rustix::fs::{FileType, Stat};
+
+/// Write permission of a file's group, and of everybody.
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Why a file or folder is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// It belongs to another user.
+    OtherUser {
+        /// Whom.
+        uid: u32,
+    },
+    /// It is a link, a pipe, a device or a directory.
+    NoFile,
+    /// It is a link of a user who is neither this one nor root, or lies in such a user's folder.
+    Link {
+        /// Whose.
+        uid: u32,
+    },
+    /// Another name leads to it too.
+    OtherName,
+    /// Others may write it.
+    Writable {
+        /// Its permissions.
+        mode: u32,
+        /// Its group.
+        gid: u32,
+    },
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = |uid: &u32| match crate::users::name_of(*uid) {
+            Some(name) => format!("user {name} (uid {uid})"),
+            None => format!("uid {uid}"),
+        };
+        match self {
+            Foreign::NoFile => f.write_str("is no regular file"),
+            Foreign::OtherUser { uid } => write!(f, "belongs to {}", user(uid)),
+            Foreign::Link { uid } => write!(f, "leads through a link that {} made", user(uid)),
+            Foreign::OtherName => f.write_str("has another name too"),
+            Foreign::Writable { mode, gid } if mode & OTHERS_WRITE == 0 => {
+                write!(f, "may be written by group {gid} (mode {:03o})", mode & 0o777)
+            }
+            Foreign::Writable { mode, .. } => {
+                write!(f, "may be written by all users (mode {:03o})", mode & 0o777)
+            }
+        }
+    }
+}
+
+/// Why a file is not opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// What is there is somebody else's, or no file.
+    Foreign(Foreign),
+    /// The system's reason.
+    System(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Foreign(foreign) => write!(f, "it {foreign}"),
+            OpenError::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        OpenError::System(error)
+    }
+}
+
+impl From<rustix::io::Errno> for OpenError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        OpenError::System(errno.into())
+    }
+}
+
+impl From<Foreign> for OpenError {
+    fn from(foreign: Foreign) -> Self {
+        OpenError::Foreign(foreign)
+    }
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::System(error) => error,
+            foreign @ OpenError::Foreign(_) => {
+                io::Error::new(io::ErrorKind::PermissionDenied, foreign.to_string())
+            }
+        }
+    }
+}
+
+/// Who may own and write a file: this user; and root, or a group, where the caller says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writers {
+    uid: u32,
+    group: Option<u32>,
+    or_root: bool,
+}
+
+impl Writers {
+    /// This process' user alone.
+    pub fn this_user() -> Self {
+        Self::user(rustix::process::geteuid().as_raw())
+    }
+
+    /// The user `uid` alone.
+    pub fn user(uid: u32) -> Self {
+        Writers { uid, group: None, or_root: false }
+    }
+
+    /// Also the members of `group`, if there is one: the configuration names it.
+    pub fn and_group(self, group: Option<u32>) -> Self {
+        Writers { group, ..self }
+    }
+
+    /// Also root.
+    pub fn or_root(self) -> Self {
+        Writers { or_root: true, ..self }
+    }
+
+    /// Whether `uid` may own what is used.
+    pub fn is_owner(&self, uid: u32) -> bool {
+        uid == self.uid || self.or_root && uid == 0
+    }
+
+    /// Checks that a file is a regular one with a single name, and that nobody else can write it.
+    ///
+    /// # Errors
+    /// What makes it somebody else's.
+    pub fn check_file(&self, found: &Stat) -> Result<(), Foreign> {
+        self.check_owner(found)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Err(Foreign::NoFile);
+        }
+        if found.st_nlink != 1 {
+            return Err(Foreign::OtherName);
+        }
+        self.check_mode(found)
+    }
+
+    /// Checks that nobody else can put files into a folder.
+    ///
+    /// # Errors
+    /// What makes it somebody else's.
+    pub fn check_folder(&self, found: &Stat) -> Result<(), Foreign> {
+        self.check_owner(found)?;
+        self.check_mode(found)
+    }
+
+    fn check_owner(&self, found: &Stat) -> Result<(), Foreign> {
+        if self.is_owner(found.st_uid) { Ok(()) } else { Err(Foreign::OtherUser { uid: found.st_uid }) }
+    }
+
+    /// An access control list shows in the permissions of the group, which are its mask.
+    fn check_mode(&self, found: &Stat) -> Result<(), Foreign> {
+        let by_group = found.st_mode & GROUP_WRITES != 0 && self.group != Some(found.st_gid);
+        if by_group || found.st_mode & OTHERS_WRITE != 0 {
+            return Err(Foreign::Writable { mode: found.st_mode, gid: found.st_gid });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(uid: u32, gid: u32, mode: u32, links: u32) -> Stat {
+        let mut stat = rustix::fs::stat("/").unwrap();
+        (stat.st_uid, stat.st_gid, stat.st_mode, stat.st_nlink) = (uid, gid, mode, links as _);
+        stat
+    }
+
+    #[test]
+    fn only_a_file_that_nobody_else_writes_passes() {
+        const FILE: u32 = 0o100_000;
+        let writers = Writers::user(5);
+        let check = |uid, gid, mode, links| writers.check_file(&stat(uid, gid, mode, links));
+        assert_eq!(check(5, 7, FILE | 0o644, 1), Ok(()));
+        assert_eq!(check(0, 7, FILE | 0o644, 1), Err(Foreign::OtherUser { uid: 0 }));
+        assert_eq!(check(5, 7, FILE | 0o644, 2), Err(Foreign::OtherName));
+        assert_eq!(check(5, 7, 0o010_644, 1), Err(Foreign::NoFile), "a pipe");
+        let shared = Foreign::Writable { mode: FILE | 0o664, gid: 7 };
+        assert_eq!(check(5, 7, FILE | 0o664, 1), Err(shared));
+        assert!(shared.to_string().contains("group 7"), "{shared}");
+
+        let with_group = writers.and_group(Some(7)).or_root();
+        assert_eq!(with_group.check_file(&stat(5, 7, FILE | 0o664, 1)), Ok(()));
+        assert_eq!(with_group.check_file(&stat(0, 7, FILE | 0o664, 1)), Ok(()));
+        for (gid, mode) in [(8, 0o664), (7, 0o666), (7, 0o662)] {
+            assert!(with_group.check_file(&stat(5, gid, FILE | mode, 1)).is_err(), "{gid} {mode:o}");
+            assert!(with_group.check_folder(&stat(5, gid, mode, 3)).is_err(), "{gid} {mode:o}");
+        }
+        assert_eq!(with_group.check_folder(&stat(5, 7, 0o42_775, 3)), Ok(()));
+    }
+}
