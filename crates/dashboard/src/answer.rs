@@ -12,6 +12,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
+use namely_wire::text;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -149,7 +150,7 @@ fn busy(site: &Site, what: &str) -> Response<Body> {
 }
 
 fn tell(status: StatusCode, value: &Value) -> Response<Body> {
-    said(status, "application/json", value.to_string())
+    said(status, "application/json", text::json_of_page(value.to_string()))
 }
 
 fn said(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
