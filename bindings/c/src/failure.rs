@@ -5,6 +5,8 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 
+use namely_wire::text::Plain;
+
 /// Octets of the sentence that `icn_lasterror` returns, at most.
 const SENTENCE_OCTETS_MAX: usize = 1000;
 
@@ -70,9 +72,10 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// Keeps the sentence for `icn_lasterror` in this thread.
+/// Keeps the sentence for `icn_lasterror` in this thread: one line, since programs print it as it
+/// is, and names and words of others are in it.
 pub(crate) fn remember(failure: &Failure) {
-    let mut octets: Vec<u8> = failure.sentence.bytes().filter(|octet| *octet != 0).collect();
+    let mut octets = String::from(Plain::new(&failure.sentence)).into_bytes();
     octets.truncate(SENTENCE_OCTETS_MAX);
     // A thread that ends has no sentence any more, and nobody to read it.
     let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(octets).unwrap_or_default());
@@ -132,9 +135,9 @@ mod tests {
 
     #[test]
     fn a_sentence_is_kept_without_zeros_and_within_its_limit() {
-        remember(&Failure::new(libc::EIO, format!("a\0b{}", "x".repeat(2 * SENTENCE_OCTETS_MAX))));
+        remember(&Failure::new(libc::EIO, format!("a\0b\x1b\n{}", "x".repeat(2 * SENTENCE_OCTETS_MAX))));
         last(|sentence| {
-            assert!(sentence.to_bytes().starts_with(b"abx"));
+            assert!(sentence.to_bytes().starts_with(b"a\\u{0}b\\u{1b}\\nx"), "{sentence:?}");
             assert_eq!(sentence.to_bytes().len(), SENTENCE_OCTETS_MAX);
         });
     }

@@ -6,6 +6,7 @@ use namely_client::ClientError;
 use namely_socket::{
     BindError, CallError, FetchError, OptionError, PublishError, PushError, RecvError, SendError,
 };
+use namely_wire::text::Plain;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rustix::io::Errno;
@@ -55,10 +56,12 @@ impl Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         static FROM_ERRNO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        // Tracebacks print it as it is, and names and words of others are in it.
+        let message = String::from(Plain::new(&failure.message));
         Python::attach(|py| {
             let exception = FROM_ERRNO
                 .import(py, "namely.errors", "from_errno")
-                .and_then(|from_errno| from_errno.call1((failure.errno, failure.message, failure.name)));
+                .and_then(|from_errno| from_errno.call1((failure.errno, message, failure.name)));
             exception.map_or_else(|error| error, PyErr::from_value)
         })
     }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use namely_files::GetError;
 use namely_files::get::TreeProgress;
 use namely_socket::{BindError, CallError, Consumer, ConsumerOptions, FetchError, Flow, OptionError};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
-use crate::output::{Output, octets_text};
+use crate::output::{Bar, Output, Text, octets_text};
 use crate::router::{command_failure, connection_failure, nack_failure, why_hint};
 use crate::silence::{SILENCE, Silence};
 
@@ -119,7 +118,7 @@ pub fn bind_failure(error: BindError) -> Failure {
 /// A progress bar at a terminal, and the flag that stops the fetch.
 #[derive(Debug)]
 pub struct Watch {
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     pace: RefCell<Pace>,
     silence: Silence,
     stop: Arc<AtomicBool>,
@@ -163,10 +162,7 @@ impl Pace {
 impl Watch {
     /// A watch over what is fetched of `name`; the bar is shown only where someone can see it.
     pub fn new(ctx: &Context<'_>, name: &Name) -> Result<Self, Failure> {
-        let bar = ctx.out.shows_progress().then(|| {
-            let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {msg}");
-            ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
+        let bar = ctx.out.bar("{bar:24} {percent:>3}% {msg}");
         let silence = Silence::watch(ctx, name);
         Ok(Watch { bar, pace: RefCell::default(), silence, stop: crate::stop::flag()? })
     }
@@ -176,8 +172,7 @@ impl Watch {
         self.silence.heard(progress.octets_done);
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
-            bar.set_length(progress.octets_total.unwrap_or(progress.octets_done).max(1));
-            bar.set_position(progress.octets_done);
+            bar.set(progress.octets_done, progress.octets_total.unwrap_or(progress.octets_done));
             let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets_done, Some(&self.silence));
             bar.set_message(format!("{label}{}", progress_text(progress, &pace)));
         }
@@ -190,8 +185,7 @@ impl Watch {
         self.silence.heard(progress.octets + progress.octets_listed + progress.files_wanted);
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
-            bar.set_length(progress.octets_wanted.max(1));
-            bar.set_position(progress.octets.min(progress.octets_wanted));
+            bar.set(progress.octets.min(progress.octets_wanted), progress.octets_wanted);
             let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets, Some(&self.silence));
             bar.set_message(tree_text(progress, &pace));
         }
@@ -199,7 +193,7 @@ impl Watch {
     }
 
     /// Says something above the progress bar, or where there is none.
-    pub fn remark(&self, out: &Output, text: impl AsRef<str>) {
+    pub fn remark(&self, out: &Output, text: impl Into<Text>) {
         match &self.bar {
             Some(bar) => bar.suspend(|| out.remark(text)),
             None => out.remark(text),
@@ -208,14 +202,6 @@ impl Watch {
 
     fn flow(&self) -> Flow {
         if self.stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }
 

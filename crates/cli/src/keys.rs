@@ -17,6 +17,7 @@ use namely_wire::{Name, key_name_of_locator};
 
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::output;
 use crate::signing;
 
 /// Environment variable with the passphrase of private keys.
@@ -131,7 +132,7 @@ pub fn passphrase(prompt: &str) -> Result<Passphrase, Failure> {
         return Err(Failure::failed("a passphrase is needed")
             .hint(format!("set {PASSPHRASE_VARIABLE}, or run the command at a terminal")));
     }
-    let text = rpassword::prompt_password(prompt)
+    let text = output::ask_secret(prompt)
         .map_err(|e| Failure::failed(format!("cannot read the passphrase: {e}")))?;
     Ok(Passphrase::new(text))
 }

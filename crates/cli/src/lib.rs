@@ -65,7 +65,7 @@ fn command_line() -> (args::Cli, Option<String>) {
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(why) = args::left_out(word)
     {
-        eprintln!("hint: {why}");
+        output::say(format!("hint: {why}"));
     }
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
         error.exit()
@@ -85,6 +85,6 @@ fn init_log(verbose: u8, access: Option<&str>) {
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(level));
     let filter = access.into_iter().fold(filter, |all, target| all.with_target(target, LevelFilter::INFO));
     // A second initialisation (tests that call commands in one process) keeps the first subscriber.
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(output::Logged);
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }

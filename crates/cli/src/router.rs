@@ -8,6 +8,7 @@ use namely_nnet::Control;
 use namely_security::Signer;
 use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reach};
 use namely_wire::mgmt::status_code;
+use namely_wire::text::Plain;
 use namely_wire::{FaceUri, NackReason, Name};
 
 use crate::commands::Context;
@@ -134,8 +135,10 @@ pub fn command_failure(error: CommandError) -> Failure {
         CommandError::Connection(error) => connection_failure(error),
         CommandError::Refused(response) => {
             let exit = if response.code == status_code::NOT_FOUND { Exit::NotFound } else { Exit::Refused };
-            let failure =
-                Failure::new(exit, format!("the router refused: {} ({})", response.text, response.code));
+            let failure = Failure::new(
+                exit,
+                format!("the router refused: {} ({})", Plain::quotation(&response.text), response.code),
+            );
             match response.code {
                 401 | 403 => failure.hint(
                     "use the router's Unix socket, or sign with a key it trusts: `namely why --manage`, or \

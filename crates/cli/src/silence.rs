@@ -11,6 +11,7 @@ use namely_wire::Name;
 use namely_wire::mgmt::FaceScope;
 
 use crate::commands::Context;
+use crate::output::say;
 
 /// After so long without anything the person is told.
 pub const SILENCE: Duration = Duration::from_secs(2);
@@ -52,7 +53,7 @@ impl Silence {
         });
         let silence = Silence { shared: shared.clone() };
         let (router, trusted) = (ctx.global.router.clone(), ctx.global.trusted());
-        let (name, says) = (name.clone(), !ctx.global.quiet && !ctx.out.is_json());
+        let (name, says) = (name.clone(), ctx.out.is_remarking());
         // Without the thread nobody is told, and everything else goes on.
         let _ = std::thread::Builder::new().name("silence".into()).spawn(move || {
             let mut is_told = false;
@@ -118,10 +119,12 @@ impl Shared {
         let seconds = self.silent_for().as_secs();
         match face {
             Some((id, uri)) => {
-                eprintln!("no answer for {seconds} s to {name} from {uri}");
-                eprintln!("  hint: `namely face show {id}` tells whether anything comes from there");
+                say([
+                    format!("no answer for {seconds} s to {name} from {uri}"),
+                    format!("  hint: `namely face show {id}` tells whether anything comes from there"),
+                ]);
             }
-            None => eprintln!("no answer for {seconds} s to {name}"),
+            None => say(format!("no answer for {seconds} s to {name}")),
         }
     }
 }

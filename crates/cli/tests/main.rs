@@ -6,6 +6,7 @@ mod dashboard;
 mod docs;
 mod ethernet;
 mod files;
+mod foreign;
 mod hops;
 mod imports;
 mod logs;

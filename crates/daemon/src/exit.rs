@@ -2,6 +2,9 @@
 //! to do.
 
 use std::fmt;
+use std::io::{self, Write};
+
+use namely_wire::text::Plain;
 
 /// Exit statuses of `namelyd`. 0 is a clean stop; 2 is clap's (wrong command line).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,13 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Says it on standard error, as `program`.
+    pub fn report(&self, program: &str) {
+        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("  {}\n", Plain::new(hint)));
+        // Nobody is left to tell of a failure.
+        let _ = write!(io::stderr(), "{program}: {}\n{hint}", Plain::new(&self.message));
     }
 }
 

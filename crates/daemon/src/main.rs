@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     match namely_daemon::run(&CommandLine::parse().daemon) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("namelyd: {failure}");
+            failure.report("namelyd");
             ExitCode::from(failure.exit as u8)
         }
     }

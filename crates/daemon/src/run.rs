@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use namely_wire::FaceUri;
+use namely_wire::text::Plain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -121,5 +122,5 @@ fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
 /// Standard output may be closed: nothing depends on it.
 fn say(line: &str) {
     let mut output = std::io::stdout();
-    writeln!(output, "{line}").and_then(|()| output.flush()).ok();
+    writeln!(output, "{}", Plain::new(line)).and_then(|()| output.flush()).ok();
 }

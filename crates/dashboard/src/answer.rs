@@ -13,6 +13,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use namely_host::web::PageRefusal;
+use namely_wire::text;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -176,7 +177,7 @@ fn later(what: &str) -> Response<Body> {
 }
 
 fn tell(status: StatusCode, value: &Value) -> Response<Body> {
-    said(status, "application/json", value.to_string())
+    said(status, "application/json", text::json_of_page(value.to_string()))
 }
 
 fn said(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {

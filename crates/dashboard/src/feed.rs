@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use namely_wire::text;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
@@ -239,6 +240,7 @@ impl Look {
 
 /// An event as the page reads it (HTML, 9.2.5). JSON has no line ends of its own.
 fn event(name: &str, data: &Value) -> Arc<str> {
+    let data = text::json_of_page(data.to_string());
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
@@ -300,6 +302,15 @@ mod tests {
         let (name, data) = event.trim_end().split_once('\n').unwrap();
         let data = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
         (name.strip_prefix("event: ").unwrap().to_owned(), data)
+    }
+
+    #[test]
+    fn a_page_obeys_nothing_of_what_strangers_say() {
+        let feed = feed();
+        let mut names = feed.watch_names(0).unwrap();
+        feed.found_names(0, &json!({ "said": "a\u{202e}b\u{9b}c\\u{1}" }));
+        let (_, data) = next(&mut names);
+        assert_eq!(data["said"], "a\\u{202e}b\\u{9b}c\\u{1}");
     }
 
     #[test]

@@ -112,6 +112,17 @@ fn what_is_not_fresh_is_asked_for_again_and_changes() {
 }
 
 #[test]
+fn a_path_reaches_the_origin_as_it_was_asked_for() {
+    let world = world();
+    for path in ["/../../x", "/a/./b/../c", "//a///b", "/%2E%2E/x", "/a%2Fb%5C..%00", "/x;v=1/..?a=/../b"] {
+        let (status, _, body) = world.ask(&format!("GET {path} HTTP/1.1\r\nHost: video"));
+        // An escape that no path needs stands for its octet: both are one name.
+        let sent = path.replace("%2E", ".");
+        assert_eq!((status, String::from_utf8(body).unwrap()), (200, sent), "{path}");
+    }
+}
+
+#[test]
 fn an_origins_own_refusals_and_redirects_are_passed_on() {
     let world = world();
     let (status, _, body) = world.get("/missing");

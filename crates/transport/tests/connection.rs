@@ -107,7 +107,7 @@ fn a_refused_registration_says_what_the_router_said() {
     let mut connection = Connection::to(uri, Options::default()).unwrap();
     let refused = connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).unwrap_err();
     assert!(matches!(refused, CommandError::Refused(_)));
-    assert!(refused.to_string().contains("403 as scripted"), "{refused}");
+    assert!(refused.to_string().contains("403 \"as scripted\""), "{refused}");
     router.kill();
 }
 

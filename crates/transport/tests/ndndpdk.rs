@@ -197,10 +197,10 @@ fn answers_that_are_none_each_end_with_a_line_that_says_so_and_what_to_do() {
     for (octets, line, hint) in [
         (
             http(r#"{"data":null,"errors":[{"message":"no\nforwarder"},{"message":"more"}]}"#),
-            "the management of NDN-DPDK refuses: no forwarder",
+            "the management of NDN-DPDK refuses: \"no\\nforwarder\"",
             "was activated as a forwarder",
         ),
-        (http(r#"{"errors":[{}]}"#), "refuses: no reason", "activated"),
+        (http(r#"{"errors":[{}]}"#), "refuses: \"no reason\"", "activated"),
         (http(r#"{"data":{"createFace":{"id""#), "malformed: it ends early", address),
         (
             b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":".to_vec(),
@@ -238,7 +238,7 @@ fn an_answer_at_the_limit_is_read_and_one_longer_or_without_an_end_is_not() {
         let padding = " ".repeat(octets - head - body.len());
         format!("HTTP/1.0 200 OK\r\n\r\n{body}{padding}").into_bytes()
     };
-    assert!(told(padded(ANSWER_OCTETS_MAX)).0.contains("refuses: whole"));
+    assert!(told(padded(ANSWER_OCTETS_MAX)).0.contains("refuses: \"whole\""));
     assert!(told(padded(ANSWER_OCTETS_MAX + 1)).0.contains("more than 65536 octets"));
     let (uri, _questions) = management(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n");
@@ -299,6 +299,6 @@ fn a_prefix_that_the_forwarder_does_not_take_is_an_error_with_its_reason() {
     let mut connection = connect(&format!("{uri}?sockets={}", folder.path().display())).unwrap();
     let error = connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).unwrap_err();
     assert!(matches!(error, CommandError::NotBound(_)), "{error:?}");
-    assert!(error.to_string().contains("refuses: FIB is full"), "{error}");
+    assert!(error.to_string().contains("refuses: \"FIB is full\""), "{error}");
     assert!(error.hint().unwrap().contains("log of ndndpdk-svc"), "{:?}", error.hint());
 }

@@ -54,6 +54,7 @@ mod name;
 mod placed;
 pub mod rdr;
 mod signature;
+pub mod text;
 pub mod tlv;
 pub mod tree_index;
 pub mod types;

@@ -10,3 +10,4 @@ mod management;
 mod names;
 mod objects;
 mod placed;
+mod texts;

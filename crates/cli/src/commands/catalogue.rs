@@ -183,8 +183,10 @@ impl Naming {
         let block = block.map(|block| block.name.as_str());
         ctx.out.answer(
             || {
-                let block = block.map(|block| format!("\nblock    {block}")).unwrap_or_default();
-                format!("name     {name}\nfile     {lfn}\ndataset  {dataset}{block}")
+                let block = block.map(|block| format!("block    {block}"));
+                let lines =
+                    [format!("name     {name}"), format!("file     {lfn}"), format!("dataset  {dataset}")];
+                lines.into_iter().chain(block).collect::<Vec<_>>()
             },
             || json!({"name": name, "file": lfn.as_str(), "dataset": dataset, "block": block}),
         );

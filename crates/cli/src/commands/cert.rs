@@ -16,6 +16,7 @@ use super::Context;
 use crate::args::name;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for};
+use crate::output::say;
 use crate::router::{connection_failure, nack_failure, open};
 
 /// Largest file that `import` reads.
@@ -98,17 +99,16 @@ fn show(ctx: &Context<'_>, certificate: &Certificate) {
     };
     ctx.out.answer(
         || {
-            format!(
-                "certificate  {}\nidentity     {}\nsigned by    {}{}\nsignature    {:?}\nvalid        {} to {} ({state})\nfingerprint  {}",
-                certificate.name(),
-                certificate.identity(),
-                signer,
-                if certificate.is_self_signed() { " (itself)" } else { "" },
-                certificate.signature_type(),
-                UtcTime(period.not_before_s),
-                UtcTime(period.not_after_s),
-                fingerprint(certificate),
-            )
+            let itself = if certificate.is_self_signed() { " (itself)" } else { "" };
+            let [from, until] = [period.not_before_s, period.not_after_s].map(UtcTime);
+            [
+                format!("certificate  {}", certificate.name()),
+                format!("identity     {}", certificate.identity()),
+                format!("signed by    {signer}{itself}"),
+                format!("signature    {:?}", certificate.signature_type()),
+                format!("valid        {from} to {until} ({state})"),
+                format!("fingerprint  {}", fingerprint(certificate)),
+            ]
         },
         || {
             json!({
@@ -157,8 +157,9 @@ impl Export {
         let chain = key_chain()?;
         let octets = if self.private { self.safe_bag(&chain)? } else { self.certificate(&chain)? };
         match &self.output {
-            None => std::io::stdout()
-                .lock()
+            None => ctx
+                .out
+                .content()
                 .write_all(&octets)
                 .map_err(|e| Failure::failed(format!("cannot write to standard output: {e}")))?,
             Some(path) => {
@@ -247,7 +248,7 @@ pub struct Issue {
 }
 
 impl Issue {
-    fn run(&self, _: &Context<'_>) -> Result<(), Failure> {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let request = parse_certificate(&self.request, &read_file(&self.request)?)?;
         let chain = key_chain()?;
         let which = self.key.as_ref().map(Name::as_name);
@@ -270,8 +271,8 @@ impl Issue {
             unix_ns() / 1_000_000,
         )
         .map_err(|e| Failure::failed(format!("cannot issue a certificate: {e}")))?;
-        std::io::stdout()
-            .lock()
+        ctx.out
+            .content()
             .write_all(certificate.to_base64().as_bytes())
             .map_err(|e| Failure::failed(format!("cannot write to standard output: {e}")))
     }
@@ -333,15 +334,17 @@ impl Trust {
             )
             .hint("ask its owner for `namely cert show`; if that differs, somebody else answers here"));
         }
-        eprintln!("certificate  {}\nfor names    below {}", certificate.name(), certificate.identity());
-        eprintln!("fingerprint  {own}");
+        say([
+            format!("certificate  {}", certificate.name()),
+            format!("for names    below {}", certificate.identity()),
+            format!("fingerprint  {own}"),
+        ]);
         if !std::io::stdin().is_terminal() {
             return Err(Failure::new(Exit::NotVerified, "nobody has compared the fingerprint")
                 .hint("compare it with `namely cert show` at its owner's, and give it with --fingerprint"));
         }
-        eprint!("Is this what `namely cert show` prints at its owner's? Type yes: ");
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map_err(|e| Failure::failed(format!("no answer: {e}")))?;
+        let answer = ctx.out.ask("Is this what `namely cert show` prints at its owner's? Type yes: ");
+        let answer = answer.map_err(|e| Failure::failed(format!("no answer: {e}")))?;
         match answer.trim() {
             "yes" => Ok(certificate),
             _ => Err(Failure::new(Exit::NotVerified, "not trusted")),

@@ -101,17 +101,20 @@ impl Config {
         };
         let now = connect(ctx)?.configure_cs(&changes)?;
         let text = || {
-            let mut text = format!("capacity {} packets", now.capacity);
+            let mut memory = format!("capacity {} packets", now.capacity);
             if let Some(policy) = &now.policy {
-                text += &format!(", policy {policy}");
+                memory += &format!(", policy {policy}");
             }
-            if let (Some(octets), Some(admission)) = (now.disk_octets, &now.disk_admission) {
-                text += &format!("\ndisk {}, admission {admission}", octets_text(octets));
-            }
+            let mut disk = match (now.disk_octets, &now.disk_admission) {
+                (Some(octets), Some(admission)) => {
+                    format!("disk {}, admission {admission}", octets_text(octets))
+                }
+                _ => return vec![memory],
+            };
             if let (Some(threshold), Some(queue)) = (now.disk_threshold, &now.disk_queue) {
-                text += &format!(", threshold {threshold}, queue {queue}");
+                disk += &format!(", threshold {threshold}, queue {queue}");
             }
-            text
+            vec![memory, disk]
         };
         if let (Some(asked), Some(octets)) = (self.disk_octets_max, now.disk_octets)
             && asked != octets

@@ -24,7 +24,7 @@ use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Watch, bind_failure, get_failure, rate_text, summary_json};
 use crate::keys::key_failure;
-use crate::output::{Cell, octets_text};
+use crate::output::{Cell, Text, octets_text};
 use crate::router::{command_failure, connection_failure};
 
 /// Serve a real file on one router and fetch it through another, verified.
@@ -257,7 +257,11 @@ fn report(ctx: &Context<'_>, file: &Path, size: u64, legs: &[(&str, &Leg)]) {
     ctx.out.answer(
         || {
             let verified = first.got.reason.as_ref().map_or_else(String::new, ToString::to_string);
-            format!("{} ({}) as {}\n{verified}\n", file.display(), octets_text(size), first.got.object)
+            [
+                format!("{} ({}) as {}", file.display(), octets_text(size), first.got.object),
+                verified,
+                String::new(),
+            ]
         },
         || json!(null),
     );
@@ -272,5 +276,5 @@ fn report(ctx: &Context<'_>, file: &Path, size: u64, legs: &[(&str, &Leg)]) {
         ],
         &rows,
     );
-    ctx.out.answer(|| "\nboth copies are equal to the file".into(), || json!(null));
+    ctx.out.answer(|| Text::laid_out("\nboth copies are equal to the file"), || json!(null));
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
+use crate::output::Text;
 
 mod capture;
 
@@ -42,7 +43,7 @@ impl Dissect {
         let mut show = |packet: &capture::Packet<'_>| {
             count += 1;
             ctx.out.answer(
-                || format!("{}{}", packet.heading(), dissect::to_text(packet.octets).trim_end()),
+                || Text::laid_out(&format!("{}{}", packet.heading(), dissect::to_text(packet.octets))),
                 || packet_json(packet),
             );
         };

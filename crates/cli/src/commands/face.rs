@@ -149,7 +149,7 @@ impl Show {
     }
 }
 
-fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(String, u64)]) -> String {
+fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(String, u64)]) -> Vec<String> {
     let list = |names: &[String]| if names.is_empty() { "-".to_owned() } else { names.join(" ") };
     let switches = [
         (face_flags::LOCAL_FIELDS, "local fields"),
@@ -186,7 +186,7 @@ fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(Str
         format!("bound        {}", list(bound)),
     ];
     lines.extend(drops.iter().map(|(label, value)| format!("{label}  {value}")));
-    lines.join("\n")
+    lines
 }
 
 fn row(face: &FaceStatus) -> Vec<Cell> {

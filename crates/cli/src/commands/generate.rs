@@ -39,7 +39,7 @@ pub enum Program {
 
 impl Completions {
     /// Prints the script.
-    pub fn run(&self, _: &Context<'_>) -> Result<(), Failure> {
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         // The generators panic where a pipe is closed.
         let mut out: Vec<u8> = Vec::new();
         match self.program {
@@ -53,7 +53,7 @@ impl Completions {
             }
         }
         // A closed pipe is no failure.
-        let _ = std::io::stdout().lock().write_all(&out);
+        let _ = ctx.out.content().write_all(&out);
         Ok(())
     }
 }

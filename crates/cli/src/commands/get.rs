@@ -89,7 +89,7 @@ impl Get {
         let mut see = |progress: &_| watch.see("", progress);
         if self.place() == Some(Path::new("-")) {
             check_age(&object, &self.options()).map_err(get_failure)?;
-            let mut stdout = std::io::stdout().lock();
+            let mut stdout = ctx.out.content();
             let progress = get_to_writer(&consumer, &object, &mut stdout, &mut see).map_err(get_failure)?;
             drop(watch);
             ctx.out.remark(summary_text(&progress));
@@ -112,7 +112,10 @@ impl Get {
                     0 => String::new(),
                     octets => format!(", {} had been there", octets_text(octets)),
                 };
-                format!("{}: {}{resumed}\n  {verified}", got.path.display(), summary_text(&got.progress))
+                [
+                    format!("{}: {}{resumed}", got.path.display(), summary_text(&got.progress)),
+                    format!("  {verified}"),
+                ]
             },
             || {
                 let mut value = summary_json(&got.progress);

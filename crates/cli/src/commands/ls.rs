@@ -46,15 +46,16 @@ impl Ls {
         let mut rows = Vec::new();
         for entry in listing(&octets) {
             let entry = entry.map_err(|e| Failure::failed(format!("the listing of {}: {e}", self.name)))?;
-            let name = self.name.join(namely_wire::Component::generic(entry.name));
-            let text = String::from_utf8_lossy(entry.name).into_owned();
+            let component = namely_wire::Component::generic(entry.name);
+            let name = self.name.join(component);
+            let original = String::from_utf8_lossy(entry.name).into_owned();
             let kind = if entry.is_directory { "directory" } else { "file" };
             let of_file = self.long && !entry.is_directory;
             let info = if of_file { Some(stat(&consumer, &name)?) } else { None };
             let octets = info.as_ref().and_then(|info| info.octets);
             let time = info.and_then(|info| info.mtime_ns).map(|ns| UtcTime(ns / 1_000_000_000).to_string());
             rows.push(vec![
-                text.as_str().into(),
+                Cell::Named { uri: component.to_string(), original },
                 kind.into(),
                 octets.into(),
                 time.map_or(Cell::None, |time| time.into()),
@@ -97,13 +98,14 @@ impl Stat {
         ctx.out.answer(
             || {
                 let size = info.octets.map_or("-".into(), |n| format!("{n} octets ({})", octets_text(n)));
-                format!(
-                    "name      {}\nkind      {kind}\nsize      {size}\nsegments  {}\nchanged   {}\nsigned by {}",
-                    info.name,
-                    number(info.segments),
-                    time.as_deref().unwrap_or("-"),
-                    signer.as_deref().unwrap_or("-"),
-                )
+                [
+                    format!("name      {}", info.name),
+                    format!("kind      {kind}"),
+                    format!("size      {size}"),
+                    format!("segments  {}", number(info.segments)),
+                    format!("changed   {}", time.as_deref().unwrap_or("-")),
+                    format!("signed by {}", signer.as_deref().unwrap_or("-")),
+                ]
             },
             || {
                 json!({

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Failure, io_failure};
 use crate::nfd_conf::{Note, info, migrate};
+use crate::output::Text;
 
 /// Largest nfd.conf, octets; a longer one is refused.
 const NFD_CONF_OCTETS_MAX: u64 = 1 << 20;
@@ -45,7 +46,7 @@ impl Migrate {
             let notes = migrated.notes.iter();
             notes.map(|note| json!({"line": note.line, "key": note.key, "note": note.text})).collect()
         };
-        ctx.out.answer(|| toml.trim_end().to_owned(), || json!({"toml": toml, "notes": notes()}));
+        ctx.out.answer(|| Text::laid_out(toml.trim_end()), || json!({"toml": toml, "notes": notes()}));
         for note in &migrated.notes {
             ctx.out.remark(said(note));
         }

@@ -32,11 +32,12 @@ impl Neighbors {
             others.iter().flat_map(|entry| entry.refused.iter().map(move |prefix| (entry, prefix)))
         {
             // Ready to be put into the configuration.
-            ctx.out.remark(format!(
-                "no rule accepts {prefix} of {}; this one would:\n[[discovery.accept]]\nprefix = \"{prefix}\"\nkey = \"{}\"",
-                entry.station,
-                hex(&entry.key)
-            ));
+            ctx.out.remark([
+                format!("no rule accepts {prefix} of {}; this one would:", entry.station),
+                "[[discovery.accept]]".to_owned(),
+                format!("prefix = \"{prefix}\""),
+                format!("key = \"{}\"", hex(&entry.key)),
+            ]);
         }
         for open in all.iter().filter(|entry| entry.state == NeighborState::OwnOpen) {
             ctx.out.remark(format!(

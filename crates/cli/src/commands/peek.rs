@@ -11,6 +11,7 @@ use serde_json::json;
 use super::Context;
 use crate::args::name;
 use crate::failure::{Exit, Failure};
+use crate::output::Text;
 use crate::router::{connection_failure, explain_unbound, nack_failure, open, why_hint};
 
 /// Send one Interest and print what answers.
@@ -81,15 +82,17 @@ impl Peek {
         let data = DataView::parse(wire).map_err(|e| Failure::failed(format!("not a Data: {e}")))?;
         if self.payload || self.wire {
             let octets = if self.payload { data.content } else { wire };
-            return std::io::stdout()
-                .lock()
+            return ctx
+                .out
+                .content()
                 .write_all(octets)
                 .map_err(|e| Failure::failed(format!("cannot write to standard output: {e}")));
         }
         ctx.out.answer(
             || {
                 let text = dissect::to_text(wire);
-                format!("{}\nanswered in {:.3} ms; not verified", text.trim_end(), rtt_ns as f64 / 1e6)
+                let rtt_ms = rtt_ns as f64 / 1e6;
+                Text::laid_out(&format!("{text}answered in {rtt_ms:.3} ms; not verified"))
             },
             || {
                 json!({

@@ -137,10 +137,11 @@ impl Tally {
                     self.sent, self.nacks, self.timeouts
                 );
                 match (us(0), us(50), us(99), us(100)) {
-                    (Some(min), Some(p50), Some(p99), Some(max)) => format!(
-                        "{counts}\nrtt min {min:.0} us, p50 {p50:.0} us, p99 {p99:.0} us, max {max:.0} us"
-                    ),
-                    _ => counts,
+                    (Some(min), Some(p50), Some(p99), Some(max)) => vec![
+                        counts,
+                        format!("rtt min {min:.0} us, p50 {p50:.0} us, p99 {p99:.0} us, max {max:.0} us"),
+                    ],
+                    _ => vec![counts],
                 }
             },
             || {

@@ -1,6 +1,5 @@
 //! `namely status`: what the router is doing, on one screen.
 
-use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -44,10 +43,7 @@ impl Status {
         let Some(pause) = self.watch else { return self.show(ctx) };
         let stop = crate::stop::flag()?;
         while !stop.load(Ordering::Relaxed) {
-            if std::io::stdout().is_terminal() && !ctx.out.is_json() {
-                // To the upper left, and nothing below.
-                ctx.out.write("\x1b[H\x1b[2J");
-            }
+            ctx.out.clear();
             self.show(ctx)?;
             let end = Instant::now() + pause;
             while Instant::now() < end && !stop.load(Ordering::Relaxed) {
@@ -78,7 +74,7 @@ impl Status {
             let cli = Cli::try_parse_from(["namely"].iter().chain(words));
             let cli = cli.map_err(|error| Failure::failed(error.to_string()))?;
             if !ctx.out.is_json() {
-                ctx.out.line(&format!("\n{}", words.join(" ")));
+                ctx.out.line([String::new(), words.join(" ")]);
             }
             let part = Cli { global: ctx.global.clone(), ..cli };
             // Other routers than namely's do not tell all of it.
@@ -134,7 +130,6 @@ impl Status {
                     general.satisfied_interests, general.unsatisfied_interests
                 ),
             ]
-            .join("\n")
         };
         let value = || {
             json!({

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
-use crate::output::Cell;
+use crate::output::{Cell, Text};
 
 /// The examples that `init` prints.
 const BRIDGE: &str = include_str!("../../texts/three-on-a-bridge.toml");
@@ -94,7 +94,7 @@ impl Bed {
             Bed::Run(run) => run.run(ctx),
             Bed::Check(check) => check.run(ctx),
             Bed::Init(init) => {
-                ctx.out.write(init.example.text());
+                ctx.out.line(Text::laid_out(init.example.text()));
                 Ok(())
             }
         }
@@ -186,7 +186,7 @@ fn hold(testbed: Testbed, folder: &Path, interrupt: &Interrupt, ctx: &Context<'_
         let devices: Vec<String> =
             devices.map(|device| format!("{} {}", device.name, device.addresses.ipv4())).collect();
         ctx.out.answer(
-            || format!("{name}: {}\n  {}", devices.join(", "), enter(name)),
+            || [format!("{name}: {}", devices.join(", ")), format!("  {}", enter(name))],
             || json!({"node": name, "devices": devices, "enter": enter(name)}),
         );
     }
@@ -235,7 +235,7 @@ fn show(report: &Report, ctx: &Context<'_>) {
         ctx.out.table(&["program", "node", "from s", "seconds", "tries", "exit"], &rows);
     }
     for (at, what) in &report.events {
-        ctx.out.line(&format!("{:>8.2} s  {what}", at.as_secs_f64()));
+        ctx.out.line(format!("{:>8.2} s  {what}", at.as_secs_f64()));
     }
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use namely_client::{Client, ClientError};
 use namely_transport::connection::CommandError;
 use namely_wire::mgmt::{TraceEntry, TraceSent, TraceStep, TracedKind, status_code};
+use namely_wire::text::Plain;
 use namely_wire::{NackReason, Name};
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ impl Trace {
         let mut router = connect(ctx)?;
         let id = router.start_trace(&self.prefix, self.time).map_err(of_others)?;
         if ctx.out.is_json() {
-            ctx.out.line(&json!({"tracing": self.prefix.to_string()}).to_string());
+            ctx.out.json(&json!({"tracing": self.prefix.to_string()}));
         }
         ctx.out.remark(format!("packets below {} are traced; Ctrl-C ends that", self.prefix));
         let told = self.follow(ctx, &mut router, id, &|| stop.load(Ordering::Relaxed));
@@ -133,7 +134,7 @@ fn line(entry: &TraceEntry) -> String {
 
 fn step_text(entry: &TraceEntry, step: &TraceStep) -> String {
     // The router says it in words, but which router that is nobody has checked.
-    let what = step.what.escape_debug();
+    let what = Plain::new(&step.what);
     match step.number {
         None => what.to_string(),
         Some(n) if step.what == "route" => format!("route {}", prefix(&entry.name, n)),

@@ -66,24 +66,25 @@ impl Status {
     }
 }
 
-fn status_text(status: &VipStatus) -> String {
+fn status_text(status: &VipStatus) -> Vec<String> {
     let VipStatus { router, slot, period_ms, catalogue, version, objects, blocks, files, .. } = status;
     let (key, octets, room) = (hex(&status.key), octets_text(status.octets), octets_text(status.room));
     let disk = status.disk_room.map(|room| {
         let rate = octets_text(status.disk_octets_per_s.unwrap_or(0));
-        format!("disk       {}, read at {rate}/s\n", octets_text(room))
+        format!("disk       {}, read at {rate}/s", octets_text(room))
     });
-    let disk = disk.unwrap_or_default();
     let counted = status.counters.iter().filter(|counter| counter.value > 0);
     let counted: Vec<String> =
         counted.map(|c| format!("{} {}", c.label.replace('_', " "), c.value)).collect();
-    format!(
-        "router     {router}\nkey        {key}\nslot       {slot}, {period_ms} ms\n\
-         catalogue  {catalogue}, version {version}: {blocks} blocks, {files} files\n\
-         objects    {objects} registered, {octets}\n\
-         room       {room}\n{disk}counted    {}",
-        counted.join(", ")
-    )
+    let lines = [
+        format!("router     {router}"),
+        format!("key        {key}"),
+        format!("slot       {slot}, {period_ms} ms"),
+        format!("catalogue  {catalogue}, version {version}: {blocks} blocks, {files} files"),
+        format!("objects    {objects} registered, {octets}"),
+        format!("room       {room}"),
+    ];
+    lines.into_iter().chain(disk).chain([format!("counted    {}", counted.join(", "))]).collect()
 }
 
 fn status_json(status: &VipStatus) -> Value {

@@ -141,7 +141,7 @@ fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict, way: O
             steps.iter().map(|step| format!("{:10}  {}", step.at, step.found)).collect();
         lines.push(format!("{:10}  {}", "so", verdict.text));
         lines.extend(verdict.hint.iter().map(|hint| format!("{:10}  {hint}", "next")));
-        lines.join("\n")
+        lines
     };
     let value = || {
         let steps: Vec<_> = steps.iter().map(|step| json!({"at": step.at, "found": step.found})).collect();

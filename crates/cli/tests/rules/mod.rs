@@ -2,6 +2,7 @@
 
 mod bom;
 mod comments;
+mod outputs;
 mod packages;
 mod paths;
 mod picture;

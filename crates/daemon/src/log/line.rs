@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use namely_wire::text::{self, Plain, is_obeyed};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
@@ -46,17 +47,12 @@ impl Line {
         let level = self.level.as_str();
         // Writing to a String does not fail.
         let _ = write!(text, "{level:>5} ");
-        escape(&self.message, &mut text);
+        text += Plain::new(&self.message).as_str();
         for (name, value) in &self.fields {
             let _ = write!(text, " {name}=");
             match value {
                 Value::String(value) if is_plain(value) => text += value,
-                Value::String(value) => {
-                    text.push('"');
-                    let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-                    escape(&quoted, &mut text);
-                    text.push('"');
-                }
+                Value::String(value) => text += Plain::quotation(value).as_str(),
                 value => _ = write!(text, "{value}"),
             }
         }
@@ -73,7 +69,7 @@ impl Line {
         object.insert("level".into(), self.level.as_str().to_lowercase().into());
         object.insert("target".into(), self.target.clone().into());
         object.insert("message".into(), self.message.clone().into());
-        Value::Object(object).to_string() + "\n"
+        text::json(Value::Object(object).to_string()) + "\n"
     }
 
     fn put(&mut self, field: &Field, value: Value) {
@@ -116,24 +112,8 @@ fn time() -> String {
 
 /// Whether a value needs no quotes.
 fn is_plain(value: &str) -> bool {
-    let is_odd = |c: char| c.is_whitespace() || breaks(c) || matches!(c, '"' | '=' | '\\');
+    let is_odd = |c: char| c.is_whitespace() || is_obeyed(c) || matches!(c, '"' | '=' | '\\');
     !value.is_empty() && !value.contains(is_odd)
-}
-
-/// Whether a character does something to a terminal, or ends a line.
-fn breaks(c: char) -> bool {
-    // Beside control characters those that end lines or turn the direction of writing.
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-fn escape(from: &str, to: &mut String) {
-    for c in from.chars() {
-        if breaks(c) {
-            to.extend(c.escape_default());
-        } else {
-            to.push(c);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -167,6 +147,7 @@ mod tests {
     fn a_line_of_json_is_one_object_whose_own_keys_nobody_takes() {
         let text = hostile().json();
         assert!(text.ends_with("}\n") && text.matches('\n').count() == 1, "{text}");
+        assert!(!text.trim_end().contains(is_obeyed), "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["message"], "a\nb\u{1b}[2J\u{202e}é");
         assert_eq!((&value["level"], &value["number"]), (&"warn".into(), &7.into()));

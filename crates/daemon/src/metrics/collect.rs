@@ -12,6 +12,7 @@ use std::time::Duration;
 use namely_forwarder::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
 use namely_mgmt::{CsDisk, Faces, Neighbors, Tables};
 use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
+use namely_wire::text::{Plain, is_obeyed};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder};
@@ -311,10 +312,11 @@ fn labels_of(face: &FaceStatus) -> String {
 
 /// A label's value as OpenMetrics has it between quotation marks.
 fn escaped(value: &str) -> Cow<'_, str> {
-    if !value.contains(['\\', '"', '\n']) {
+    if !value.contains(|c| matches!(c, '\\' | '"') || is_obeyed(c)) {
         return value.into();
     }
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").into()
+    // Plain text first: what it escapes has backslashes of its own.
+    Plain::new(value).as_str().replace('\\', "\\\\").replace('"', "\\\"").into()
 }
 
 /// No counter but what is there now.
@@ -404,6 +406,7 @@ mod tests {
     #[test]
     fn what_stands_in_a_label_cannot_end_it() {
         assert_eq!(escaped("udp4://192.0.2.7:6363"), "udp4://192.0.2.7:6363");
-        assert_eq!(escaped("a\"} 1\n\\"), "a\\\"} 1\\n\\\\");
+        // The end of a line is two characters for a scraper, and what is obeyed is its escape.
+        assert_eq!(escaped("a\"} 1\n\\\u{202e}"), r#"a\"} 1\\n\\\\u{202e}"#);
     }
 }

@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use namely_wire::text::Plain;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -180,7 +181,7 @@ impl Drop for Sent {
         let Line { address, method, uri, host, status, begun } = &self.line;
         // What a client sends is not to look like another line.
         let url = format!("{}{uri}", host.as_deref().unwrap_or_default());
-        let (url, status, octets) = (url.escape_debug(), status.as_u16(), self.octets);
+        let (url, status, octets) = (Plain::new(url), status.as_u16(), self.octets);
         let ms = now.saturating_duration_since(*begun).as_millis();
         tracing::info!(target: ACCESS, "{address} {method} {url} {status} {octets} octets, {ms} ms");
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use namely_security::{CryptoError, Signer, sign_interest};
 use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
+use namely_wire::text::Plain;
 use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
 
 use super::{Answer, Connection, ConnectionError, NotBound};
@@ -61,7 +62,8 @@ impl fmt::Display for CommandError {
             CommandError::Connection(error) => error.fmt(f),
             CommandError::Signing(error) => write!(f, "cannot sign the command: {error}"),
             CommandError::Refused(response) => {
-                write!(f, "the router refused: {} {}", response.code, response.text)
+                // The router says it in words of its own.
+                write!(f, "the router refused: {} {}", response.code, Plain::quotation(&response.text))
             }
             CommandError::Nack(reason) => {
                 write!(f, "the router refused the command itself ({reason}): it takes none from here")

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use namely_store::tier::{self, TierError};
 use namely_wire::Name;
 use serde_json::json;
@@ -84,10 +83,7 @@ impl List {
             Failure::new(Exit::NotFound, "the content store has no disk")
                 .hint("start the router with --cs-disk DIR, or `folder` under [cs.disk]")
         })?;
-        let bar = ctx.out.shows_progress().then(|| {
-            let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {bytes} of {total_bytes} read");
-            ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
+        let bar = ctx.out.bar("{bar:24} {percent:>3}% {bytes} of {total_bytes} read");
         let now_ms = namely_host::clock::unix_ms();
         let mut found = |listed: tier::Listed<'_>| {
             let fresh = (listed.expires_ms != 0).then(|| listed.expires_ms.saturating_sub(now_ms));
@@ -95,14 +91,11 @@ impl List {
         };
         let mut read = |done: u64, all: u64| {
             if let Some(bar) = &bar {
-                bar.set_length(all.max(1));
-                bar.set_position(done);
+                bar.set(done, all);
             }
         };
         let listed = tier::list(Path::new(&disk.folder), self.prefix.as_name(), &mut found, &mut read);
-        if let Some(bar) = bar {
-            bar.finish_and_clear();
-        }
+        drop(bar);
         listed.map_err(|error| match error {
             TierError::ReadOnly(path) => Failure::failed(format!("{} may not be read", path.display()))
                 .hint("be root, or the router's user"),

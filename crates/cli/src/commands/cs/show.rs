@@ -22,8 +22,8 @@ impl Info {
         let disk = router.cs_disk().ok().flatten();
         ctx.out.answer(
             || {
-                let disk = disk.as_ref().map(|disk| format!("\n\n{}", disk_text(disk)));
-                memory_text(&info) + &disk.unwrap_or_default()
+                let disk = disk.iter().flat_map(|disk| [vec![String::new()], disk_text(disk)]).flatten();
+                memory_text(&info).into_iter().chain(disk).collect::<Vec<_>>()
             },
             || {
                 let mut value = memory_json(&info);
@@ -39,7 +39,7 @@ fn is_on(info: &CsInfo, bit: u64) -> bool {
     info.flags & bit != 0
 }
 
-fn memory_text(info: &CsInfo) -> String {
+fn memory_text(info: &CsInfo) -> [String; 6] {
     let on = |bit| if is_on(info, bit) { "on" } else { "off" };
     [
         format!("entries   {} of {}", info.entries, info.capacity),
@@ -50,7 +50,6 @@ fn memory_text(info: &CsInfo) -> String {
         // NFD does not say.
         format!("policy    {}", info.policy.as_deref().unwrap_or("-")),
     ]
-    .join("\n")
 }
 
 fn memory_json(info: &CsInfo) -> Value {
@@ -61,7 +60,7 @@ fn memory_json(info: &CsInfo) -> Value {
     })
 }
 
-fn disk_text(disk: &CsDiskStatus) -> String {
+fn disk_text(disk: &CsDiskStatus) -> Vec<String> {
     let n = |label| disk.count(label);
     let pinned: Vec<String> = disk.pinned.iter().map(ToString::to_string).collect();
     // Whoever does not manage the router is told neither where the disk is nor what stays there.
@@ -102,7 +101,7 @@ fn disk_text(disk: &CsDiskStatus) -> String {
     if let Some(trouble) = &disk.trouble {
         lines.push(format!("trouble   {trouble}"));
     }
-    lines.join("\n")
+    lines
 }
 
 /// Paths through the store, and what their times are called.

@@ -11,7 +11,7 @@ use super::Get;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::fetching::{Watch, files_text, get_failure};
-use crate::output::octets_text;
+use crate::output::{Text, octets_text};
 
 /// So many things that are left out or fail are named; the others are counted.
 const NAMED_MAX: u64 = 10;
@@ -118,7 +118,7 @@ impl Events<'_> {
         Flow::Continue
     }
 
-    fn say(&self, text: impl AsRef<str>) {
+    fn say(&self, text: impl Into<Text>) {
         self.watch.remark(self.ctx.out, text);
     }
 

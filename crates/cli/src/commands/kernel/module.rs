@@ -132,7 +132,7 @@ impl Unload {
                 Err(errno) => return Err(Failure::failed(format!("it is not unloaded: {errno}"))),
             }
         }
-        ctx.out.answer(|| "the kernel's forwarder is unloaded".into(), || json!({"loaded": false}));
+        ctx.out.answer(|| "the kernel's forwarder is unloaded", || json!({"loaded": false}));
         Ok(())
     }
 }

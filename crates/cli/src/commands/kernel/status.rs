@@ -105,7 +105,6 @@ impl Status {
                 format!("dropped     {dropped}"),
                 format!("memory      {}", octets_text(of(memory, "octets"))),
             ]
-            .join("\n")
         };
         let value = || {
             let object = |rows: &[(String, u64)]| {

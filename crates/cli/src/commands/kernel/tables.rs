@@ -173,7 +173,6 @@ impl CsInfo {
                 format!("refused   {}", of("refused")),
                 format!("evicted   {}", of("evicted")),
             ]
-            .join("\n")
         };
         let value = || {
             json!({

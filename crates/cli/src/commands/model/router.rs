@@ -84,11 +84,13 @@ impl Router {
         let one_thread = router.one_thread_max();
         ctx.out.answer(
             || {
-                format!(
-                    "\nat {load:.0} Interests/s\nbottleneck       {}\nat most          {most:.0} Interests/s with a thread for each stage\n                 \
-                     {one_thread:.0} Interests/s with one thread for all",
-                    stage.name()
-                )
+                [
+                    String::new(),
+                    format!("at {load:.0} Interests/s"),
+                    format!("bottleneck       {}", stage.name()),
+                    format!("at most          {most:.0} Interests/s with a thread for each stage"),
+                    format!("                 {one_thread:.0} Interests/s with one thread for all"),
+                ]
             },
             || json!({"load": load, "bottleneck": stage.name(), "max_load": most, "max_load_of_one_thread": one_thread}),
         );

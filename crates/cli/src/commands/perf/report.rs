@@ -61,34 +61,35 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self) -> Vec<String> {
         let (t, seconds) = (&self.total, self.length.as_secs_f64());
-        let mut text = format!(
-            "{seconds:.1} s: {:.1} Mbit/s of payload, {:.0} exchanges/s ({} exchanges, {})\n",
+        let mut lines = vec![format!(
+            "{seconds:.1} s: {:.1} Mbit/s of payload, {:.0} exchanges/s ({} exchanges, {})",
             mbps(t.payload_octets, seconds),
             t.exchanges as f64 / seconds,
             t.exchanges,
             octets_text(t.payload_octets),
-        );
+        )];
         if t.exchanges > 0 {
             let us = PERCENTILES
                 .iter()
                 .filter_map(|(name, percent)| percentile_us(t, *percent).map(|us| format!("{name} {us:.0}")));
-            text += &format!(
-                "latency us: min {:.0}, {}, max {:.0}\n",
+            lines.push(format!(
+                "latency us: min {:.0}, {}, max {:.0}",
                 t.latency_ns.min() as f64 / 1e3,
                 us.collect::<Vec<_>>().join(", "),
                 t.latency_ns.max() as f64 / 1e3
-            );
+            ));
         }
-        text += &format!(
+        let mut text = format!(
             "{} Interests, {} sent again, {} timeouts, {} Nacks, {} marked, {} wrong, {} unexpected",
             t.interests, t.retransmissions, t.timeouts, t.nacks, t.marks, t.wrong, t.unexpected
         );
         if t.held_back > 0 {
             text += &format!(", {} held back by the window", t.held_back);
         }
-        text
+        lines.push(text);
+        lines
     }
 
     pub(super) fn json(&self) -> Value {
@@ -182,7 +183,7 @@ mod tests {
         let second = Second { number: 3, tally: &total, length: Duration::from_secs(1) };
         assert!(second.text().contains('-') && second.json()["p99_us"].is_null());
         let summary = Summary { total, length: Duration::from_secs(1), flow_octets: vec![0] };
-        assert!(!summary.text().contains("latency") && summary.json()["p99_9_us"].is_null());
+        assert!(!summary.text().concat().contains("latency") && summary.json()["p99_9_us"].is_null());
     }
 
     #[test]

@@ -93,11 +93,11 @@ impl Top {
         let prefixes = if self.prefixes { prefixes::look(&mut router)? } else { Vec::new() };
         let shown = Shown { rates, prefixes };
         if ctx.out.is_json() {
-            ctx.out.line(&rates::json(&shown, self.sort, &self.filter).to_string());
+            ctx.out.json(&rates::json(&shown, self.sort, &self.filter));
             return Ok(());
         }
         let Shown { rates, prefixes } = shown;
-        rates::heading(&rates).iter().for_each(|line| ctx.out.line(line));
+        ctx.out.line(rates::heading(&rates));
         let faces: Vec<Vec<Cell>> =
             rates::faces(&rates, self.sort, &self.filter).iter().map(rates::face_cells).collect();
         ctx.out.line("");

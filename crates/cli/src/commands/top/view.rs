@@ -2,6 +2,7 @@
 //! and 24 lines on.
 
 use namely_client::rates::Rates;
+use namely_wire::text::Plain;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -25,7 +26,7 @@ pub(super) struct Chosen {
 /// Draws it; `trouble` is why nothing new is known.
 pub(super) fn draw(frame: &mut Frame<'_>, shown: Option<&Shown>, chosen: &Chosen, trouble: Option<&str>) {
     let Some(Shown { rates, prefixes: hottest }) = shown else {
-        return frame.render_widget(Paragraph::new(trouble.unwrap_or("looking ...")), frame.area());
+        return frame.render_widget(Paragraph::new(plain(trouble.unwrap_or("looking ..."))), frame.area());
     };
     let heading = heading(rates);
     let events = rates.events.len().min(6) as u16;
@@ -38,7 +39,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, shown: Option<&Shown>, chosen: &Chosen
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let heading: Vec<Line<'_>> = heading.into_iter().map(Line::from).collect();
+    let heading: Vec<Line<'_>> = heading.iter().map(|line| plain(line)).collect();
     frame.render_widget(Paragraph::new(heading), head);
     draw_faces(frame, faces, rates, chosen);
     if hot > 0 {
@@ -47,7 +48,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, shown: Option<&Shown>, chosen: &Chosen
     if events > 0 {
         draw_events(frame, counted, rates);
     }
-    frame.render_widget(Paragraph::new(keys_line(chosen, trouble)).style(reversed()), keys);
+    frame.render_widget(Paragraph::new(plain(&keys_line(chosen, trouble))).style(reversed()), keys);
+}
+
+/// What routers and people say.
+fn plain(text: &str) -> Line<'static> {
+    Line::from(String::from(Plain::new(text)))
 }
 
 fn reversed() -> Style {
@@ -69,7 +75,7 @@ fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen)
         let numbers =
             [face.id.to_string(), bits_in, bits_out, interests_in, interests_out, data_in, data_out];
         let aligned = numbers.into_iter().map(|number| Line::from(number).right_aligned());
-        Row::new(aligned.chain([Line::from(face.remote.clone())]))
+        Row::new(aligned.chain([plain(&face.remote)]))
     });
     let head = ["face", "bit/s in", "out", "Int/s in", "out", "Data/s in", "out"];
     let head = head.into_iter().map(|title| Line::from(title).right_aligned()).chain([Line::from("remote")]);
@@ -94,7 +100,7 @@ fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen)
 fn draw_prefixes(frame: &mut Frame<'_>, area: Rect, hottest: &[Hot]) {
     let rows = hottest.iter().map(|hot| {
         let part = Line::from(format!("{:.0} %", hot.part * 100.0)).right_aligned();
-        Row::new([part, Line::from(hot.prefix.clone())])
+        Row::new([part, plain(&hot.prefix)])
     });
     let head = [Line::from("part").right_aligned(), Line::from("prefix")];
     let widths = [Constraint::Length(6), Constraint::Min(20)];
@@ -107,7 +113,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
         let face = event.face.map(|face| face.to_string()).unwrap_or_default();
         let numbers = [face, short(event.rate), event.total.to_string()];
         let numbers = numbers.into_iter().map(|number| Line::from(number).right_aligned());
-        Row::new([Line::from(event.name.clone())].into_iter().chain(numbers))
+        Row::new([plain(&event.name)].into_iter().chain(numbers))
     });
     let head = ["face", "a second", "in all"].into_iter().map(|title| Line::from(title).right_aligned());
     let head = Row::new([Line::from("counter")].into_iter().chain(head)).style(bold()).top_margin(1);

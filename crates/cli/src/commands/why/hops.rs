@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_client::{Client, ClientError, HopOutcome};
 use namely_wire::mgmt::{HOP_LIMIT_MAX, HopAnswer, HopNext};
+use namely_wire::text::Plain;
 use namely_wire::{NackReason, Name};
 use serde_json::{Value, json};
 
@@ -90,13 +91,13 @@ impl Hop {
     fn place(&self) -> String {
         match &self.uri {
             // The routers say it, and nobody has checked which routers these are.
-            Some(uri) => format!("hop {}, {}", self.number, uri.escape_debug()),
+            Some(uri) => format!("hop {}, {}", self.number, Plain::new(uri)),
             None => format!("hop {}", self.number),
         }
     }
 
     fn text(&self) -> String {
-        let at = self.uri.as_ref().map(|uri| format!(", {}", uri.escape_debug())).unwrap_or_default();
+        let at = self.uri.as_ref().map(|uri| format!(", {}", Plain::new(uri))).unwrap_or_default();
         let Some(said) = &self.said else { return format!("{}{at}: says nothing", self.number) };
         let route = match &said.prefix {
             Some(prefix) => format!("route {prefix}"),
@@ -140,12 +141,12 @@ impl Hop {
 }
 
 fn next_text(next: &HopNext) -> String {
-    let uri = if next.uri.is_empty() { "an application".into() } else { next.uri.escape_debug().to_string() };
+    let uri = if next.uri.is_empty() { "an application".into() } else { Plain::new(&next.uri).to_string() };
     format!("{uri}{}", if next.is_failing { " (failing)" } else { "" })
 }
 
 fn refused(name: &Name, number: u8, uri: Option<&str>, reason: NackReason) -> Verdict {
-    let at = uri.map(|uri| format!(", {},", uri.escape_debug())).unwrap_or_default();
+    let at = uri.map(|uri| format!(", {},", Plain::new(uri))).unwrap_or_default();
     match reason {
         NackReason::Duplicate => Verdict::new(
             "loop",

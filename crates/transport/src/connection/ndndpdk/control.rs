@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use namely_wire::text::Plain;
 use namely_wire::{Endpoint, NameRef};
 use serde_json::{Value, json};
 
@@ -115,10 +116,10 @@ fn id(object: &Value) -> Result<String, ManagementError> {
     }
 }
 
-/// A message of a peer, fit to be shown on a line.
+/// A message of a peer, as a quotation on one line.
 fn shown(message: &str) -> String {
-    let line = message.chars().map(|c| if c.is_control() { ' ' } else { c });
-    line.take(MESSAGE_CHARS_MAX).collect()
+    let cut: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
+    Plain::quotation(&cut).into()
 }
 
 /// A name as NDN-DPDK reads it: each component with the number of its type, none by convention.
@@ -263,9 +264,9 @@ mod tests {
 
     #[test]
     fn a_message_of_a_peer_is_one_line_of_bounded_length() {
-        assert_eq!(shown("a\nb\u{1b}[2J"), "a b [2J");
-        assert_eq!(shown(&"x".repeat(MESSAGE_CHARS_MAX)).len(), MESSAGE_CHARS_MAX);
-        assert_eq!(shown(&"x".repeat(MESSAGE_CHARS_MAX + 1)).len(), MESSAGE_CHARS_MAX);
+        assert_eq!(shown("a\nb\u{1b}[2J"), r#""a\nb\u{1b}[2J""#);
+        assert_eq!(shown(&"x".repeat(MESSAGE_CHARS_MAX)).len(), MESSAGE_CHARS_MAX + 2);
+        assert_eq!(shown(&"x".repeat(MESSAGE_CHARS_MAX + 1)).len(), MESSAGE_CHARS_MAX + 2);
     }
 
     #[test]

@@ -1,0 +1,188 @@
+//! What strangers call their files, and what a router says, at a terminal: it is shown, and nothing
+//! of it is obeyed.
+
+use crate::common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use common::{Ended, Home, ended, write_file};
+use namely_security::{Signer, sign_data};
+use namely_wire::mgmt::{Block, ControlResponse};
+use namely_wire::text::is_obeyed;
+use namely_wire::{DataBuilder, InterestView, LpView, tlv};
+
+/// A title for the window and a bell, a line that overwrites another, a line of its own, and an end
+/// that is shown in reverse.
+const NAMES: [&str; 4] = ["\x1b]0;owned\x07x", "a\r\x1b[2Kb", "line\nerror: none", "x\u{202e}gpj.sh"];
+
+fn all_is_shown(end: &Ended) {
+    for text in [&end.stdout, &end.stderr] {
+        let obeyed = text.chars().find(|c| is_obeyed(*c) && *c != '\n');
+        assert_eq!(obeyed, None, "{end:?}");
+        assert!(text.lines().all(|line| line != "error: none"), "{end:?}");
+    }
+}
+
+/// A home with a router that serves files of such names.
+fn home() -> Home {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    for (i, name) in NAMES.iter().enumerate() {
+        write_file(&home.path("data").join(name), 100, i as u64);
+    }
+    std::os::unix::fs::symlink("nowhere", home.path("data/left\x1b[2Jout")).unwrap();
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    home
+}
+
+#[test]
+fn names_of_files_are_listed_as_get_takes_them() {
+    let home = home();
+    let listed = home.run(["ls", "/lab"]);
+    all_is_shown(&listed);
+    all_is_shown(&home.run(["ls", "/lab", "--long"]));
+    let uris: Vec<&str> = listed.stdout.lines().skip(1).map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(uris.len(), NAMES.len(), "{listed:?}");
+    for uri in uris {
+        let got = home.run(["get", &format!("/lab/{uri}"), "here/"]);
+        all_is_shown(&got);
+        assert_eq!(got.code, Some(0), "{got:?}");
+    }
+    for name in NAMES {
+        assert!(home.path("here").join(name).is_file(), "{name:?} was not fetched");
+    }
+    let json = ended(home.namely(["ls", "/lab", "--json"]).output().unwrap());
+    all_is_shown(&json);
+    let mut names: Vec<String> =
+        home.json(["ls", "/lab"]).iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    let mut expected = NAMES;
+    expected.sort_unstable();
+    assert_eq!(names, expected, "a parser gets the original");
+}
+
+#[test]
+fn a_tree_of_such_names_is_fetched_and_told_of() {
+    let home = home();
+    let told = |words: &[&str], parts: &[&str]| {
+        let end = home.run(["get", "/lab", "--recursive", "copy"].iter().chain(words));
+        all_is_shown(&end);
+        let said = format!("{}{}", end.stdout, end.stderr);
+        assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {end:?}");
+    };
+    told(&["--dry-run"], &["would fetch \\u{1b}]0;owned\\u{7}x"]);
+    told(&["--dry-run", "--json"], &["\"\\u001b]0;owned\\u0007x\""]);
+    // What lies in the way, and what the producer does not have.
+    for part in ["one", "two"] {
+        fs::create_dir_all(home.path("copy").join(NAMES[0]).join(part)).unwrap();
+    }
+    fs::write(home.path("copy/gone\x1b[2J\u{202e}"), "").unwrap();
+    told(&["--delete"], &["failed: ", "deleted: ", "\\u{202e}"]);
+    told(&["--delete", "--json"], &["error"]);
+}
+
+#[test]
+fn catalogues_and_paths_are_told_of_safely() {
+    let home = Home::new();
+    let lines: [&str; 4] = [
+        "catalogue\t1\n\x1b[2J/block#1\tx\u{202e}",
+        "catalogue\t\x1b[2J\u{9b}1",
+        "\u{202e}\x07",
+        "catalogue\t1\n/a/b/c#1\t9\n\t/store/\x1b[2J\t9\n\t/store/\x1b[2J\t9\n",
+    ];
+    for text in lines {
+        let path = home.path("blocks\x1b[2J\u{202e}.tsv");
+        fs::write(&path, text).unwrap();
+        all_is_shown(&home.run([Path::new("catalogue"), Path::new("check"), &path]));
+    }
+    for router in ["unix:///no\x1b[2J\u{202e}", "no\x1b[2J\nerror: none"] {
+        all_is_shown(&home.run(["status", "--router", router]));
+        all_is_shown(&home.run(["status", "--json", "--router", router]));
+    }
+}
+
+/// What a router says that is not on its clients' side.
+const LIE: &str = "done\x1b]0;owned\x07\r\nerror: none\n  hint: `rm -rf ~`\u{202e}\u{9b}2J \"quoted\"";
+
+/// Answers each Interest with a refusal in such words.
+fn lie(packets: &[u8]) -> (usize, Vec<u8>) {
+    let (mut taken, mut answers) = (0, Vec::new());
+    while let Ok(packet) = tlv::read_tlv(&packets[taken..]) {
+        taken += packet.raw.len();
+        let Ok(link) = LpView::parse(packet.raw) else { continue };
+        let Some(Ok(interest)) = link.fragment.map(InterestView::parse) else { continue };
+        let refusal = ControlResponse::new(409, LIE).to_vec();
+        answers
+            .extend(sign_data(&DataBuilder::new(interest.name), &refusal, &Signer::digest_sha256()).unwrap());
+    }
+    (taken, answers)
+}
+
+fn lie_to(mut client: impl Read + Write) {
+    let (mut octets, mut chunk) = (Vec::new(), [0; 8192]);
+    while let Ok(count @ 1..) = client.read(&mut chunk) {
+        octets.extend_from_slice(&chunk[..count]);
+        let (taken, answers) = lie(&octets);
+        octets.drain(..taken);
+        if client.write_all(&answers).is_err() {
+            return;
+        }
+    }
+}
+
+/// Lying routers on a Unix socket, by TCP and by UDP: their URIs.
+fn liars(home: &Home) -> [String; 3] {
+    let unix = UnixListener::bind(home.path("liar.sock")).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uris = [
+        format!("unix://{}", home.path("liar.sock").display()),
+        format!("tcp://{}", tcp.local_addr().unwrap()),
+        format!("udp://{}", udp.local_addr().unwrap()),
+    ];
+    std::thread::spawn(move || {
+        unix.incoming().flatten().for_each(|client| drop(std::thread::spawn(|| lie_to(client))))
+    });
+    std::thread::spawn(move || {
+        tcp.incoming().flatten().for_each(|client| drop(std::thread::spawn(|| lie_to(client))))
+    });
+    std::thread::spawn(move || {
+        let mut datagram = [0; 9000];
+        while let Ok((octets, client)) = udp.recv_from(&mut datagram) {
+            let _ = udp.send_to(&lie(&datagram[..octets]).1, client);
+        }
+    });
+    uris
+}
+
+#[test]
+fn words_of_a_lying_router_are_quoted_and_obeyed_by_nothing() {
+    let home = Home::new();
+    fs::create_dir(home.path("data")).unwrap();
+    let commands: [&[&str]; 6] = [
+        &["route", "add", "/a", "1"],
+        &["face", "create", "udp4://192.0.2.1:6363"],
+        &["cs", "erase", "/a"],
+        &["strategy", "set", "/a", "multicast"],
+        &["serve", "data", "--prefix", "/lab", "--wait-router", "0"],
+        &["pingserver", "/lab"],
+    ];
+    for uri in liars(&home) {
+        for words in commands {
+            let end = home.run(words.iter().chain(&["--router", &uri]));
+            all_is_shown(&end);
+            let quoted =
+                r#""done\u{1b}]0;owned\u{7}\r\nerror: none\n  hint: `rm -rf ~`\u{202e}\u{9b}2J \"quoted\"""#;
+            assert!(end.stderr.contains(quoted), "{uri} {words:?}: {end:?}");
+            let json = home.run(words.iter().chain(&["--json", "--router", &uri]));
+            all_is_shown(&json);
+            let last = json.stderr.lines().last().unwrap_or_default();
+            let error: serde_json::Value = serde_json::from_str(last).unwrap();
+            assert!(error["error"].as_str().unwrap().contains("done"), "{json:?}");
+        }
+    }
+}
