@@ -458,7 +458,6 @@ mod tests {
     use namely_skip::{Need, eventually, skip};
     use namely_wire::Name;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::time::Instant;
 
     use super::*;
 
