@@ -63,7 +63,7 @@ export async function post(path, body) {
 }
 
 export async function begin() {
-  fetch("/api/words").then((response) => response.json()).then((words) => {
+  fetch("/api/words", { headers: headers() }).then((response) => response.json()).then((words) => {
     state.words = words.meanings;
     tell();
   }).catch(() => {});
