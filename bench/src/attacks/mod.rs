@@ -11,6 +11,7 @@ mod in_use;
 mod kind;
 mod options;
 mod report;
+mod tree;
 mod victim;
 mod world;
 
@@ -27,8 +28,8 @@ pub(crate) use self::honest::Honest;
 pub(crate) use self::in_use::InUse;
 pub use self::kind::{Attack, Place};
 pub use self::options::Attacks;
+pub(crate) use self::tree::{DIRECTORIES, FILES};
 use self::victim::Victim;
-pub(crate) use self::victim::{DIRECTORIES, FILES};
 use self::world::{ATTACKER_GRACE, most_of};
 pub(crate) use self::world::{Link, World};
 use crate::attacker::CPU_MS;
@@ -36,7 +37,6 @@ use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
 use crate::namespace::{self, Place as Network};
-use crate::programs::READY_LIMIT;
 use crate::subject::{self, SubjectName};
 
 /// How often the router's memory is looked at.

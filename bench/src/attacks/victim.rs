@@ -1,8 +1,8 @@
 //! A tree that this user fetches, again and again, into a folder that another user may write too,
 //! and what came of it: files outside of the folder, and files with what nobody signed.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,36 +12,12 @@ use std::time::Duration;
 use namely_testbed::Interrupt;
 
 use super::kind::Attack;
+use super::tree::{DIRECTORIES, FILES, TREE};
 use super::world::{Link, Namely, World};
-use super::{READY_LIMIT, Sent};
 use crate::error::Error;
 
-/// Directories of the tree.
-pub(crate) const DIRECTORIES: u64 = 4;
-
-/// What each of them has, with its octets: one comes with others as one object, one by itself.
-pub(crate) const FILES: [(&str, usize); 2] = [("small", 2_000), ("large", 200_000)];
-
-/// The tree's name below what is served.
-pub(crate) const TREE: &str = "tree";
-
-/// Makes the tree in `served`, the folder `shared` that all may write, and `outside` that only this
-/// user may.
-pub(super) fn prepare(served: &Path, shared: &Path, outside: &Path) -> Result<(), Error> {
-    let make = || {
-        for number in 0..DIRECTORIES {
-            let directory = served.join(TREE).join(number.to_string());
-            fs::create_dir_all(&directory)?;
-            for (file, octets) in FILES {
-                fs::write(directory.join(file), vec![b'a' + number as u8; octets])?;
-            }
-        }
-        fs::create_dir(shared)?;
-        fs::create_dir(outside)?;
-        fs::set_permissions(shared, fs::Permissions::from_mode(0o777))
-    };
-    make().map_err(|e| Error::environment(format!("cannot make {}", shared.display()), e))
-}
+/// How long a fetch may take.
+const FETCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Whoever fetches.
 pub(super) struct Victim {
@@ -92,7 +68,7 @@ impl Victim {
     }
 
     /// Ends, fetches once more without the attacker, and counts.
-    pub(super) fn finish(self, sent: &mut Sent) -> Result<(), Error> {
+    pub(super) fn finish(self, sent: &mut BTreeMap<String, u64>) -> Result<(), Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let fetches = self.fetches.join().unwrap_or(0);
         let escaped = fs::read_dir(&self.get.outside).map_or(0, |entries| entries.count() as u64);
@@ -118,6 +94,6 @@ impl Get {
         let target = self.shared.to_string_lossy();
         let arguments = ["get", "--recursive", "--delete", &self.name, &target];
         let output = self.namely.dir().join("tree");
-        self.namely.run(&arguments, Some(&output), READY_LIMIT.max(Duration::from_secs(60)), &self.interrupt)
+        self.namely.run(&arguments, Some(&output), FETCH_LIMIT, &self.interrupt)
     }
 }

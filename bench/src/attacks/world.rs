@@ -10,7 +10,7 @@ use std::time::Duration;
 use namely_testbed::{Interrupt, Process, command};
 
 use super::kind::Place;
-use super::victim;
+use super::tree;
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
@@ -97,7 +97,7 @@ impl World {
         };
         let object = Object::create(&dir.join("files"), 1, object_octets)?;
         let fresh = fresh_objects(&object.dir)?;
-        victim::prepare(&object.dir, &place.shared, &place.outside)?;
+        tree::prepare(&object.dir, &place.shared, &place.outside)?;
         let start = |what: &str, arguments: &[&str]| {
             let mut command = command(client.path(), dir);
             command.args(["--router", &format!("unix://{}", place.unix.display())]).args(arguments);
@@ -136,7 +136,7 @@ impl World {
 
     /// The name of a tree of a few files.
     pub(super) fn tree(&self) -> String {
-        format!("{FILES}/{}", victim::TREE)
+        format!("{FILES}/{}", tree::TREE)
     }
 
     /// The name of the object without its version, and the names of those that are fetched once.

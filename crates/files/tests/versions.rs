@@ -3,6 +3,7 @@
 use crate::common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 use common::{believing, connect, key_of, name, unwatched};
@@ -33,6 +34,8 @@ fn an_older_version_replaces_a_newer_one_only_where_that_is_allowed() {
     fetch(GetOptions::default()).unwrap();
 
     set("old", 1000);
+    // As `umask` may leave it.
+    fs::set_permissions(at("f"), fs::Permissions::from_mode(0o664)).unwrap();
     let error = fetch(GetOptions::default()).unwrap_err();
     assert!(matches!(error, GetError::Older { .. }), "{error}");
     assert_eq!(fs::read(at("f")).unwrap(), b"new");

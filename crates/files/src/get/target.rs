@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namely_host::disk::{Folder, Foreign, OpenError, Writers, open_again, open_named};
+use namely_host::disk::{Folder, Foreign, Links, OpenError, Writers, open_again, open_beneath, open_named};
 use namely_transport::object::Object;
 use rustix::fs::{FileType, OFlags, Stat, fstat};
 
@@ -76,9 +76,16 @@ impl Target {
 
     /// An error if a newer version than `object` was fetched to it before.
     pub(super) fn check_newer(&self, object: &Object) -> Result<(), GetError> {
-        match self.folder.open_file(&self.name, OFlags::RDONLY, Writers::this_user()) {
-            Ok(Some(file)) => super::check_newer(object, &*file, &self.path()),
-            // What another user says of it does not count.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let Ok(there) = open_beneath(&*self.folder, Path::new(&self.name), flags, Links::Refused) else {
+            return Ok(());
+        };
+        // Who may write it could at most have a newer version refused; of another user's file
+        // nothing counts.
+        match fstat(&there) {
+            Ok(found) if Writers::this_user().is_owner(found.st_uid) => {
+                super::check_newer(object, there, &self.path())
+            }
             _ => Ok(()),
         }
     }
