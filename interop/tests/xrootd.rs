@@ -130,7 +130,7 @@ impl Site {
         let config = self.world.path(&format!("{name}.cfg"));
         let text = format!(
             "xrd.port {port}\nall.role server\nall.export /store r/o\nall.adminpath {run_dir}\nall.pidpath {run_dir}\n\
-             ofs.osslib {library} {words}\nofs.ckslib * {library}\nxrootd.chksum max 2 adler32 crc32c\n\
+             ofs.osslib {library} {words}\nofs.ckslib * {library}\nxrootd.chksum max 16 adler32 crc32c\n\
              xrd.protocol http:{http} libXrdHttp.so\n"
         );
         fs::write(&config, text).unwrap();
@@ -283,6 +283,82 @@ fn sums_of_page_reads_are_those_that_xrootd_computes() {
 }
 
 #[test]
+fn what_clients_share_leaves_each_of_them_its_part() {
+    let version = Command::new("c++").arg("--version").output();
+    if or_skip(Need::Cxx, version.map_err(|why| format!("c++ cannot be run: {why}"))).is_none() {
+        return;
+    }
+    let sources = root().join("plugins/xrootd");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("shares");
+    let built = Command::new("c++")
+        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .arg(sources.join("tests/shares.cc"))
+        .args(["workers", "listing", "catalogue"].map(|part| sources.join(format!("src/{part}.cc"))))
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", said(&built));
+    let checked = Command::new(&program).output().unwrap();
+    assert!(checked.status.success(), "{}", said(&checked));
+    assert_eq!(said(&checked), "checked, 0 wrong\n");
+}
+
+#[test]
+fn sums_are_those_of_the_catalogue_or_computed_once_within_a_clients_budget() {
+    let Some(site) = Site::new() else { return };
+    for (file, octets) in [("known", 500), ("other", 700), ("large", 900), ("late", 400)] {
+        fs::write(site.files.join("store").join(file), vec![7; octets]).unwrap();
+    }
+    let _files = site.serve();
+    let catalogue = site.world.path("blocks.tsv");
+    // Sums that nobody computes: they are the catalogue's. That of another size is of another file.
+    let text = "catalogue\t1\n/P/R/T#1\t1200\n\t/store/known\t500\t12345678\n\t/store/other\t701\t12345678\n";
+    fs::write(&catalogue, text).unwrap();
+    let words = format!("{} sums=1200 catalogue={}", site.words(), catalogue.display());
+    let server = site.start("sums", &words);
+    let sum = |file: &str| site.run("xrdfs", &[&server.url, "query", "checksum", &format!("/store/{file}")]);
+    let told = |file: &str| String::from_utf8_lossy(&sum(file).stdout).trim().to_owned();
+    assert_eq!(told("known"), "adler32 12345678");
+    let other = told("other");
+    assert!(other.starts_with("adler32 ") && other != "adler32 12345678", "{other}");
+    let refused = sum("large");
+    assert!(!refused.status.success(), "700 and 900 are more than 1,200: {}", said(&refused));
+    let log = server.process.errors_text();
+    assert!(log.contains("/store/large") && log.contains("has had sums of as much as 'sums' says"), "{log}");
+    // Whose account it is: the host that the server sees.
+    let whose = log.lines().find_map(|line| line.split_once(" has had sums")).unwrap().0;
+    assert!(whose.ends_with("localhost") || whose.contains("127.0.0.1") || whose.contains("::1"), "{whose}");
+    assert!(told("late").starts_with("adler32 "), "700 and 400 are not");
+    for _ in 0..3 {
+        assert_eq!(told("other"), other, "what is known costs nothing");
+        assert_eq!(told("known"), "adler32 12345678", "nor does what the catalogue tells");
+    }
+}
+
+#[test]
+fn a_listing_within_its_limit_is_read_and_a_larger_one_refused() {
+    let Some(site) = Site::new() else { return };
+    for (folder, files) in [("fits", 8_000), ("larger", 9_000)] {
+        fs::create_dir_all(site.files.join("store").join(folder)).unwrap();
+        for i in 0..files {
+            fs::write(site.files.join(format!("store/{folder}/{i:0>240}")), "").unwrap();
+        }
+    }
+    let _files = site.serve();
+    // An eighth of 16 MiB is 2,097,152 octets; each entry has 241.
+    let server = site.start("lists", &format!("{} memory=16m", site.words()));
+    let listed = site.done("xrdfs", &[&server.url, "ls", "/store/fits"]);
+    assert_eq!(listed.lines().count(), 8_000);
+    let refused = site.run("xrdfs", &[&server.url, "ls", "/store/larger"]);
+    assert!(!refused.status.success(), "{}", said(&refused));
+    let log = server.process.errors_text();
+    assert!(log.contains("/store/larger") && log.contains("larger than an eighth of 'memory'"), "{log}");
+    assert_eq!(site.done("xrdfs", &[&server.url, "ls", "/store"]).lines().count(), 3);
+}
+
+#[test]
 fn a_router_that_starts_again_is_found_again() {
     let Some(mut site) = Site::new() else { return };
     fs::write(site.files.join("store/f"), "before and after").unwrap();
@@ -307,6 +383,8 @@ fn a_server_without_a_router_or_with_a_wrong_parameter_or_of_another_version_doe
         ("readahead=65535", "'readahead' takes octets from 65536 to "),
         ("timeout=0", "'timeout' takes seconds from 1 to 3600"),
         ("timeout=3601", "'timeout' takes seconds from 1 to 3600"),
+        ("sums=1125899906842625", "'sums' takes octets from 0 to 1125899906842624"),
+        ("catalogue=/nowhere.tsv", "'catalogue': /nowhere.tsv: No such file"),
         ("prefix=", "'prefix' has no value"),
         ("prefix=/%zz", "'prefix' /%zz is no name: "),
         ("trust=everybody", "'trust': "),
@@ -325,7 +403,7 @@ fn a_server_without_a_router_or_with_a_wrong_parameter_or_of_another_version_doe
             "{wrong}: {said}"
         );
     }
-    drop(site.start("least", &format!("{words} memory=16m readahead=64k timeout=3600")));
+    drop(site.start("least", &format!("{words} memory=16m readahead=64k timeout=3600 sums=1024t")));
 
     // The same library as one for version 6 would be: the server reads the number beside this mark.
     let mut library = fs::read(&site.plugin).unwrap();

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
 use libc::{iovec, nfds_t, size_t, socklen_t, ssize_t};
-use namely_wire::Name;
+use namely_wire::{Name, rdr};
 
 use crate::address::{address_of, name_of, used_octets};
 use crate::failure::{Errno, Failure, meaning};
@@ -484,12 +484,12 @@ pub unsafe extern "C" fn icn_listdir(
         // SAFETY: the caller's address and its length.
         let name = unsafe { name_at(name, namelen) }?;
         let entry = entry.ok_or(Errno(libc::EFAULT))?;
-        for (octets, is_directory) in opened::list(socket, &name)? {
-            let len = octets.len();
-            let text = CString::new(octets).map_err(|_| Errno(libc::EBADMSG))?;
+        let listing = opened::list(socket, &name)?;
+        for one in rdr::listing(&listing).flatten() {
+            let text = CString::new(one.name).map_err(|_| Errno(libc::EBADMSG))?;
             // SAFETY: the caller's function, with its own argument and a text that lives as long as
             // the call.
-            let ended = unsafe { entry(arg, text.as_ptr(), len, is_directory.into()) };
+            let ended = unsafe { entry(arg, text.as_ptr(), one.name.len(), one.is_directory.into()) };
             if ended != 0 {
                 return Ok(ended);
             }

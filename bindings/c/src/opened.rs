@@ -97,15 +97,17 @@ pub(crate) fn read_ranges(number: c_int, ranges: &[(i64, usize)]) -> Result<Vec<
     Ok(pending?.wait(timeout(&opened.consumer))?)
 }
 
-/// `icn_listdir`: the entries of a directory, each with whether it is a directory.
-pub(crate) fn list(socket: c_int, name: &Name) -> Result<Vec<(Vec<u8>, bool)>, Failure> {
+/// `icn_listdir`: the listing of a directory, of which every entry can be read.
+pub(crate) fn list(socket: c_int, name: &Name) -> Result<Vec<u8>, Failure> {
     let consumer = find(socket)?.consumer()?;
     let listing = rdr::listing_name(name.as_name());
     let octets = signals_blocked(|| consumer.fetch_async(&listing))?.wait(timeout(&consumer))?;
-    let entries =
-        rdr::listing(&octets).map(|entry| entry.map(|entry| (entry.name.to_vec(), entry.is_directory)));
-    let entries: Result<_, _> = entries.collect();
-    entries.map_err(|error| Failure::new(libc::EBADMSG, format!("the listing of {name}: {error}")))
+    // Copies of its entries would take many times its size.
+    let wrong = rdr::listing(&octets).find_map(Result::err);
+    match wrong {
+        Some(error) => Err(Failure::new(libc::EBADMSG, format!("the listing of {name}: {error}"))),
+        None => Ok(octets),
+    }
 }
 
 impl Opened {

@@ -15,8 +15,10 @@ namespace namely {
 namespace {
 
 constexpr std::array<const char *, 2> names = {"adler32", "crc32c"};
+constexpr int adler32 = 0;
 constexpr int value_octets = 4;
 constexpr size_t known_max = 4096;
+constexpr size_t askers_max = 1024;
 constexpr size_t read_octets = 1 << 20;
 
 // Adler-32 (RFC 1950, 8.2), a run at a time: so many sums fit 32 bits.
@@ -43,7 +45,6 @@ class Adler32 {
 
 } // namespace
 
-// Both are computed together: reading is what takes time.
 int Checksums::Calc(const char *path, XrdCksData &sum, int) {
     const int index = index_of(sum.Name);
     if (index < 0)
@@ -51,16 +52,43 @@ int Checksums::Calc(const char *path, XrdCksData &sum, int) {
     Storage *const storage = the_storage;
     if (storage == nullptr)
         return -ENOTSUP;
-    File file(*storage, "checksum");
+    std::string client = client_of(sum.envP);
+    if (client.empty())
+        client = who_asked(path);
+    File file(*storage, client);
     const int opened = file.open(path);
     if (opened < 0)
         return opened;
+    const Told &told = file.told();
+    Known wanted{path, told.st_version, {}};
+    const bool is_told = index == adler32 && storage->catalogue().adler32(path, told.st_octets, wanted.values[adler32]);
+    if (!is_told) {
+        const std::string key = wanted.path + '\0' + std::to_string(told.st_version);
+        const int done =
+            computing_.get(key, wanted.values, [&](Values &values) { return compute(*storage, file, path, values); });
+        if (done < 0)
+            return done;
+    }
+    fill(sum, index, wanted, told.st_changed_ns);
+    return 0;
+}
+
+// Both are computed together: reading is what takes time.
+int Checksums::compute(Storage &storage, File &file, const char *path, Values &values) {
     Known computed{path, file.told().st_version, {}};
     if (!known(path, computed.version, computed)) {
+        const Taken place(storage.sums(), file.client(), 1, storage.deadline());
+        if (!place)
+            return -ETIMEDOUT;
+        const off_t octets = file.told().st_octets;
+        if (!storage.sum_budget().take(file.client(), size_t(octets), std::chrono::steady_clock::now())) {
+            storage.log().Emsg("namely", file.client().c_str(), "has had sums of as much as 'sums' says today; not of", path);
+            return -EDQUOT;
+        }
         std::vector<unsigned char> buffer(read_octets);
         Adler32 adler;
         uint32_t crc = 0;
-        for (off_t at = 0; at < file.told().st_octets;) {
+        for (off_t at = 0; at < octets;) {
             const ssize_t read = file.Read(buffer.data(), at, buffer.size());
             if (read < 0)
                 return int(read);
@@ -71,7 +99,7 @@ int Checksums::Calc(const char *path, XrdCksData &sum, int) {
         computed.values = {adler.value(), crc};
         keep(computed);
     }
-    fill(sum, index, computed, file.told().st_changed_ns);
+    values = computed.values;
     return 0;
 }
 
@@ -83,12 +111,16 @@ int Checksums::Get(const char *path, XrdCksData &sum) {
     if (storage == nullptr)
         return -ENOTSUP;
     Told told{};
-    const int done = storage->stat(path, told);
+    const std::string client = client_of(sum.envP);
+    const int done = storage->stat(client, path, told);
     if (done < 0)
         return done;
     Known found;
-    if (!known(path, told.st_version, found))
+    const bool is_told = index == adler32 && storage->catalogue().adler32(path, told.st_octets, found.values[adler32]);
+    if (!is_told && !known(path, told.st_version, found)) {
+        asks(path, client);
         return -ESRCH;
+    }
     fill(sum, index, found, told.st_changed_ns);
     return value_octets;
 }
@@ -96,6 +128,8 @@ int Checksums::Get(const char *path, XrdCksData &sum) {
 int Checksums::Ver(const char *path, XrdCksData &sum) {
     XrdCksData now;
     now.Set(sum.Name);
+    // Nobody says who asks.
+    now.envP = nullptr;
     const int done = Calc(path, now, 0);
     if (done < 0)
         return done;
@@ -128,6 +162,22 @@ int Checksums::index_of(const char *name) {
         if (std::strcmp(name, names[i]) == 0)
             return int(i);
     return -1;
+}
+
+// The server computes sums by jobs of its own, which do not say for whom: for who last got no answer.
+void Checksums::asks(const char *path, const std::string &client) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    askers_.remove_if([&](const Asker &asker) { return asker.path == path; });
+    askers_.push_front({path, client});
+    if (askers_.size() > askers_max)
+        askers_.pop_back();
+}
+
+std::string Checksums::who_asked(const char *path) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at =
+        std::find_if(askers_.begin(), askers_.end(), [&](const Asker &asker) { return asker.path == path; });
+    return at == askers_.end() ? std::string() : at->client;
 }
 
 bool Checksums::known(const char *path, uint64_t version, Known &found) {

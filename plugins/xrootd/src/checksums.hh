@@ -1,4 +1,5 @@
-// Checksums of whole files: computed by reading them, once for each version.
+// Checksums of whole files: those of a catalogue, and others computed by reading the file, once for
+// each version and for all who ask meanwhile.
 #pragma once
 
 #include <array>
@@ -10,7 +11,12 @@
 #include <XrdCks/XrdCks.hh>
 #include <XrdSys/XrdSysError.hh>
 
+#include "once.hh"
+
 namespace namely {
+
+class File;
+class Storage;
 
 class Checksums : public XrdCks {
   public:
@@ -28,19 +34,30 @@ class Checksums : public XrdCks {
     int Size(const char *name = nullptr) override;
 
   private:
+    using Values = std::array<uint32_t, 2>;
     struct Known {
         std::string path;
         uint64_t version;
-        std::array<uint32_t, 2> values;
+        Values values;
+    };
+
+    struct Asker {
+        std::string path;
+        std::string client;
     };
 
     static int index_of(const char *name);
+    int compute(Storage &storage, File &file, const char *path, Values &values);
+    void asks(const char *path, const std::string &client);
+    std::string who_asked(const char *path);
     bool known(const char *path, uint64_t version, Known &found);
     void keep(const Known &computed);
     static void fill(XrdCksData &sum, int index, const Known &known, int64_t changed_ns);
 
+    Once<Values> computing_;
     std::mutex mutex_;
     std::list<Known> known_; // who was asked for last is first
+    std::list<Asker> askers_;
 };
 
 } // namespace namely

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace namely {
 
@@ -13,23 +14,28 @@ namespace {
 // Entries that are asked for at once.
 constexpr size_t looks_at_once = 16;
 
+// The largest packet: what a segment is taken for where its size is not told.
+constexpr size_t packet_octets_max = 8800;
+
+// In how many pieces the largest listing is read, at least.
+constexpr size_t pieces = 8;
+
 } // namespace
 
 int Directory::Opendir(const char *path, XrdOucEnv &) {
     Close(nullptr);
-    const auto keep = [](void *arg, const char *name, size_t len, int) {
-        static_cast<Directory *>(arg)->entries_.push_back({std::string(name, len), {}, 0});
-        return 0;
-    };
-    int done = storage_.list(path, keep, this);
-    if (done == -ENOENT) {
+    const int object = storage_.open_listing(client_, path);
+    if (object == -ENOENT) {
         Told told{};
-        done = storage_.stat(path, told);
-        if (done == 0)
-            done = told.st_is_directory != 0 ? -ENOENT : -ENOTDIR;
+        const int done = storage_.stat(client_, path, told);
+        return done != 0 ? done : told.st_is_directory != 0 ? -ENOENT : -ENOTDIR;
     }
+    if (object < 0)
+        return object;
+    const int done = read(object, path);
+    icn_shut(object);
     if (done != 0) {
-        entries_.clear();
+        Close(nullptr);
         return done;
     }
     path_ = path;
@@ -37,12 +43,54 @@ int Directory::Opendir(const char *path, XrdOucEnv &) {
     return XrdOssOK;
 }
 
+// Reads the listing that `object` is. Its size is known, and charged, before any of it is asked for.
+int Directory::read(int object, const char *path) {
+    Told told{};
+    if (icn_fstat(object, &told) != 0)
+        return -errno;
+    const size_t max = storage_.call_octets_max();
+    // Some sources tell only how many segments there are.
+    const size_t octets = told.st_octets >= 0     ? size_t(told.st_octets)
+                          : told.st_segments >= 0 ? size_t(told.st_segments) * packet_octets_max
+                                                  : max;
+    if (octets > max) {
+        storage_.log().Emsg("namely", path, ": its listing is larger than an eighth of 'memory'");
+        return -EFBIG;
+    }
+    charged_.emplace(storage_.memory(), client_, octets, storage_.deadline());
+    if (!*charged_)
+        return -ETIMEDOUT;
+    std::string listing;
+    listing.reserve(octets);
+    const size_t piece_max = max / pieces;
+    for (ssize_t came = ssize_t(piece_max); size_t(came) == piece_max && listing.size() < octets;) {
+        const size_t at = listing.size();
+        const size_t piece = std::min(piece_max, octets - at);
+        listing.resize(at + piece);
+        came = storage_.call(client_, path, octets_of_range(piece), [&] {
+            return icn_read_at(object, &listing[at], piece, off_t(at), 0);
+        });
+        if (came < 0)
+            return int(came);
+        listing.resize(at + size_t(came));
+    }
+    // Without a size it may go on; with one, what is shorter is no answer.
+    const bool is_whole = told.st_octets < 0 ? listing.size() < max : listing.size() == octets;
+    if (!is_whole || !listing_.take(std::move(listing))) {
+        storage_.log().Emsg("namely", path, ": its listing is none");
+        return -EBADMSG;
+    }
+    return 0;
+}
+
 int Directory::Readdir(char *buff, int blen) {
     if (!is_open_)
         return -EBADF;
-    while (next_ < entries_.size()) {
-        if (stat_ != nullptr && next_ >= looked_)
-            look_ahead(next_);
+    for (;;) {
+        if (next_ == entries_.size())
+            look_ahead();
+        if (entries_.empty())
+            break;
         const Entry &entry = entries_[next_++];
         if (stat_ != nullptr) {
             // It was taken away meanwhile.
@@ -61,27 +109,31 @@ int Directory::Readdir(char *buff, int blen) {
     return XrdOssOK;
 }
 
-// Asks for the next entries side by side, so that a directory takes no round trip for each.
-void Directory::look_ahead(size_t from) {
-    const size_t end = std::min(entries_.size(), from + looks_at_once);
+// The next entries. What is known of them is asked for side by side, so that a directory takes no
+// round trip for each.
+void Directory::look_ahead() {
+    entries_.clear();
+    next_ = 0;
+    for (std::string name; entries_.size() < looks_at_once && listing_.next(name);)
+        entries_.push_back({name, {}, 0});
+    if (stat_ == nullptr)
+        return;
     std::mutex mutex;
     std::condition_variable came;
-    size_t left = end - from;
-    for (size_t i = from; i < end; i++) {
-        const auto look = [&, i] {
-            Entry &entry = entries_[i];
-            entry.found = storage_.stat((path_ + '/' + entry.name).c_str(), entry.told);
+    size_t left = entries_.size();
+    for (Entry &entry : entries_) {
+        const auto look = [&] {
+            entry.found = storage_.stat(client_, (path_ + '/' + entry.name).c_str(), entry.told);
             // Told under the lock: who waits ends with `came`.
             const std::lock_guard<std::mutex> lock(mutex);
             left--;
             came.notify_one();
         };
-        if (!storage_.workers().order(look))
+        if (!storage_.workers().order(client_, look))
             look();
     }
     std::unique_lock<std::mutex> lock(mutex);
     came.wait(lock, [&] { return left == 0; });
-    looked_ = end;
 }
 
 int Directory::StatRet(struct stat *buff) {
@@ -94,8 +146,10 @@ int Directory::StatRet(struct stat *buff) {
 int Directory::Close(long long *) {
     const bool was_open = is_open_;
     is_open_ = false;
+    listing_ = {};
+    charged_.reset();
     entries_.clear();
-    next_ = looked_ = 0;
+    next_ = 0;
     stat_ = nullptr;
     return was_open ? XrdOssOK : -EBADF;
 }

@@ -1,18 +1,21 @@
 // An open directory: what its listing said when it was opened.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <XrdOss/XrdOss.hh>
 
+#include "listing.hh"
 #include "storage.hh"
 
 namespace namely {
 
 class Directory : public XrdOssDF {
   public:
-    Directory(Storage &storage, const char *tident) : XrdOssDF(tident, DF_isDir), storage_(storage) {}
+    Directory(Storage &storage, const char *tident)
+        : XrdOssDF(tident, DF_isDir), storage_(storage), client_(client_of(tident)) {}
 
     int Opendir(const char *path, XrdOucEnv &env) override;
     int Readdir(char *buff, int blen) override;
@@ -26,14 +29,19 @@ class Directory : public XrdOssDF {
         int found; // 0, or -errno
     };
 
-    void look_ahead(size_t from);
+    int read(int object, const char *path);
+    void look_ahead();
 
     Storage &storage_;
+    const std::string client_;
     bool is_open_ = false;
     std::string path_;
+    // The listing stays in memory until the directory is closed, and so does what it is charged.
+    std::optional<Taken> charged_;
+    Listing listing_;
+    // The next entries, with what is known of them where that is wanted.
     std::vector<Entry> entries_;
     size_t next_ = 0;
-    size_t looked_ = 0; // entries before this one were asked for
     struct stat *stat_ = nullptr;
 };
 

@@ -14,11 +14,6 @@ namespace {
 // A file that read ahead and did not for so long gives its place to another one.
 constexpr auto ahead_rests = std::chrono::seconds(1);
 
-// What a range has in memory: its octets and the rest of its segments, as packets and as content,
-// and the manifest that vouches for them.
-constexpr size_t around_range = 4 * 8800;
-constexpr size_t octets_of_range(size_t size) { return 2 * size + around_range; }
-
 } // namespace
 
 int File::Open(const char *path, int flags, mode_t, XrdOucEnv &) {
@@ -29,7 +24,7 @@ int File::Open(const char *path, int flags, mode_t, XrdOucEnv &) {
 
 int File::open(const char *path) {
     close();
-    const int object = storage_.open(path);
+    const int object = storage_.open(client_, path);
     if (object < 0)
         return object;
     object_ = object;
@@ -91,7 +86,7 @@ ssize_t File::read_ahead(void *buffer, off_t offset, size_t size) {
     if (!is_ahead_ && !storage_.begin_ahead(*this))
         return -EAGAIN;
     is_ahead_ = true;
-    const ssize_t read = storage_.call(path_.c_str(), 0, [&] {
+    const ssize_t read = storage_.call(client_, path_.c_str(), 0, [&] {
         return icn_read_at(object_, buffer, size, offset, ICN_AHEAD);
     });
     used_ = std::chrono::steady_clock::now();
@@ -118,7 +113,7 @@ ssize_t File::read_there(void *buffer, off_t offset, size_t size) {
     while (done < size) {
         const size_t piece = std::min(size - done, piece_max);
         char *to = static_cast<char *>(buffer) + done;
-        const ssize_t read = whole(storage_.call(path_.c_str(), octets_of_range(piece), [&] {
+        const ssize_t read = whole(storage_.call(client_, path_.c_str(), octets_of_range(piece), [&] {
             return icn_read_at(object_, to, piece, offset + off_t(done), 0);
         }), piece);
         if (read < 0)
@@ -156,7 +151,7 @@ ssize_t File::ReadV(XrdOucIOVec *vector, int count) {
             wanted += size_t(one.size);
             ranges.push_back({one.offset, one.data, size_t(one.size), 0});
         }
-        const ssize_t read = whole(storage_.call(path_.c_str(), memory, [&] {
+        const ssize_t read = whole(storage_.call(client_, path_.c_str(), memory, [&] {
             return icn_readv_at(object_, ranges.data(), ranges.size());
         }), wanted);
         if (read < 0)
@@ -174,7 +169,7 @@ template <typename Work> int File::later(XrdSfsAio *aio, Work &&work) {
         aio->doneRead();
     };
     const off_t offset = aio->sfsAio.aio_offset;
-    if (offset == 0 || offset == follows_ || !storage_.workers().order(done))
+    if (offset == 0 || offset == follows_ || !storage_.workers().order(client_, done))
         done();
     return XrdOssOK;
 }

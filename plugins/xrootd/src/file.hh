@@ -5,6 +5,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <XrdOss/XrdOss.hh>
 #include <XrdSfs/XrdSfsAio.hh>
@@ -15,7 +16,11 @@ namespace namely {
 
 class File : public XrdOssDF {
   public:
-    File(Storage &storage, const char *tident) : XrdOssDF(tident, DF_isFile), storage_(storage) {}
+    File(Storage &storage, const char *tident)
+        : XrdOssDF(tident, DF_isFile), storage_(storage), client_(client_of(tident)) {}
+    // For the server itself, on account of a client.
+    File(Storage &storage, std::string client)
+        : XrdOssDF("checksum", DF_isFile), storage_(storage), client_(std::move(client)) {}
     ~File() override { close(); }
 
     int Open(const char *path, int flags, mode_t mode, XrdOucEnv &env) override;
@@ -41,6 +46,7 @@ class File : public XrdOssDF {
 
     int open(const char *path);
     const Told &told() const { return told_; }
+    const std::string &client() const { return client_; }
 
     // Ends reading ahead, unless somebody reads so now or did a moment ago.
     bool give_up_ahead();
@@ -53,6 +59,7 @@ class File : public XrdOssDF {
     template <typename Work> int later(XrdSfsAio *aio, Work &&work);
 
     Storage &storage_;
+    const std::string client_;
     int object_ = -1;
     std::string path_;
     Told told_{};

@@ -57,6 +57,8 @@ std::string set(const std::string &key, const std::string &value, Settings &sett
         return octets_between(value, memory_octets_min, memory_octets_max, settings.memory_octets);
     if (key == "readahead")
         return octets_between(value, read_ahead_octets_min, read_ahead_octets_max, settings.read_ahead_octets);
+    if (key == "sums")
+        return octets_between(value, 0, sum_octets_max, settings.sum_octets);
     if (key == "timeout")
         return seconds(value, settings.timeout_ms);
     std::string *text = key == "router"            ? &settings.router
@@ -65,10 +67,11 @@ std::string set(const std::string &key, const std::string &value, Settings &sett
                         : key == "trust"           ? &settings.trust
                         : key == "keychain"        ? &settings.keychain
                         : key == "congestion"      ? &settings.congestion
+                        : key == "catalogue"       ? &settings.catalogue
                                                    : nullptr;
     if (text == nullptr)
         return "is no parameter (there are router, trust_router_of, prefix, trust, keychain, congestion, memory, "
-               "readahead and timeout)";
+               "readahead, catalogue, sums and timeout)";
     *text = value;
     return {};
 }

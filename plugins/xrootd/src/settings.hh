@@ -13,8 +13,11 @@ struct Settings {
     std::string trust;
     std::string keychain;
     std::string congestion;
+    std::string catalogue; // empty: every sum is computed
     size_t memory_octets = size_t(512) << 20;
     size_t read_ahead_octets = size_t(8) << 20;
+    // What sums may be computed of for one client in a day.
+    size_t sum_octets = size_t(256) << 30;
     long timeout_ms = 30'000;
 };
 
@@ -25,6 +28,7 @@ constexpr size_t memory_octets_min = size_t(16) << 20;
 constexpr size_t memory_octets_max = size_t(1) << 40;
 constexpr size_t read_ahead_octets_min = size_t(64) << 10;
 constexpr size_t read_ahead_octets_max = size_t(1) << 30;
+constexpr size_t sum_octets_max = size_t(1) << 50;
 constexpr long timeout_s_max = 3600;
 
 } // namespace namely

@@ -1,9 +1,14 @@
 #include "storage.hh"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <unistd.h>
+
+#include <XrdOuc/XrdOucEnv.hh>
+#include <XrdSec/XrdSecEntity.hh>
 
 #include "directory.hh"
 #include "file.hh"
@@ -14,14 +19,23 @@ namespace {
 
 constexpr size_t calls_max = 40;
 constexpr size_t ahead_max = 24;
-constexpr unsigned worker_threads = 16;
+constexpr unsigned worker_threads = 32;
+constexpr size_t sums_max = 8;
+constexpr size_t sum_clients_max = 4096;
 constexpr size_t worker_queue_max = 256;
-// What a call about a path may have in memory: metadata, or the listing of a directory.
-constexpr size_t path_octets = 1 << 20;
+// What a call about a path has in memory: metadata, and the certificates that vouch for it.
+constexpr size_t path_octets = 64 << 10;
 
 bool set_text(int socket, int option, const std::string &value) {
     return value.empty() ||
            icn_setsockopt(socket, SOL_ICN, option, value.c_str(), socklen_t(value.size())) == 0;
+}
+
+// As much again as waits verified is on its way, and packets are a little larger than content. Half
+// of the memory is for what is asked for now.
+size_t ahead_octets(const Settings &settings) { return 2 * settings.read_ahead_octets; }
+size_t ahead_places(const Settings &settings) {
+    return std::max<size_t>(1, std::min(ahead_max, settings.memory_octets / 2 / ahead_octets(settings)));
 }
 
 bool set_number(int socket, int option, int64_t value) {
@@ -34,7 +48,8 @@ std::atomic<Storage *> the_storage{nullptr};
 
 Storage::Storage(XrdSysLogger *logger, const Settings &settings)
     : log_(logger, "namely_"), settings_(settings), calls_(calls_max), memory_(settings.memory_octets),
-      ahead_max_(ahead_max), workers_(worker_threads, worker_queue_max) {}
+      ahead_places_(ahead_places(settings)), sums_(sums_max), sum_budget_(settings.sum_octets, sum_clients_max),
+      workers_(worker_threads, worker_queue_max) {}
 
 Storage::~Storage() {
     if (socket_ >= 0)
@@ -43,7 +58,10 @@ Storage::~Storage() {
 
 std::string Storage::bind() {
     int socket = -1;
-    std::string wrong = connect(socket);
+    std::string wrong = settings_.catalogue.empty() ? std::string() : catalogue_.read(settings_.catalogue);
+    if (!wrong.empty())
+        return "'catalogue': " + wrong;
+    wrong = connect(socket);
     socket_ = socket;
     return wrong;
 }
@@ -92,54 +110,58 @@ bool Storage::connect_again(int lost) {
     return true;
 }
 
-template <typename Call> int Storage::by_path(const char *path, Call &&call_it) {
+template <typename Call>
+int Storage::by_path(const std::string &client, const char *path, const char *below, Call &&call_it) {
     sockaddr_icn name;
-    const int wrong = name_of(settings_.prefix, path, name);
+    const int wrong = name_of(settings_.prefix, path, below, name);
     if (wrong != 0)
         return wrong;
     const int socket = socket_;
-    ssize_t done = call(path, path_octets, [&] { return ssize_t(call_it(socket, name)); });
+    ssize_t done = call(client, path, path_octets, [&] { return ssize_t(call_it(socket, name)); });
     const bool is_gone = done == -ENOTCONN || done == -ECANCELED || done == -EBADF;
     if (is_gone && connect_again(socket))
-        done = call(path, path_octets, [&] { return ssize_t(call_it(socket_, name)); });
+        done = call(client, path, path_octets, [&] { return ssize_t(call_it(socket_, name)); });
     return int(done);
 }
 
-int Storage::open(const char *path) {
-    return by_path(path, [](int socket, const sockaddr_icn &name) { return icn_open(socket, &name, sizeof name); });
+int Storage::open(const std::string &client, const char *path) {
+    return by_path(client, path, "", [](int socket, const sockaddr_icn &name) {
+        return icn_open(socket, &name, sizeof name);
+    });
 }
 
-int Storage::stat(const char *path, Told &told) {
-    return by_path(path, [&](int socket, const sockaddr_icn &name) {
+int Storage::open_listing(const std::string &client, const char *path) {
+    // docs/files.md: a directory's listing is named by a keyword below it.
+    return by_path(client, path, "/32=ls", [](int socket, const sockaddr_icn &name) {
+        return icn_open(socket, &name, sizeof name);
+    });
+}
+
+int Storage::stat(const std::string &client, const char *path, Told &told) {
+    return by_path(client, path, "", [&](int socket, const sockaddr_icn &name) {
         return icn_stat(socket, &name, sizeof name, &told);
     });
 }
 
-int Storage::list(const char *path, icn_entry_fn entry, void *arg) {
-    return by_path(path, [&](int socket, const sockaddr_icn &name) {
-        return icn_listdir(socket, &name, sizeof name, entry, arg);
-    });
-}
-
 bool Storage::begin_ahead(File &file) {
-    // As much again as waits verified is on its way, and packets are a little larger than content.
-    const size_t octets = 2 * settings_.read_ahead_octets;
     const std::lock_guard<std::mutex> lock(reading_ahead_);
-    // Half of the memory is for what is asked for now.
-    const size_t max = std::max<size_t>(1, std::min(ahead_max_, memory_.all() / 2 / octets));
-    if (ahead_.size() >= max) {
-        for (auto other = ahead_.begin();; ++other) {
-            if (other == ahead_.end())
-                return false;
-            if ((*other)->give_up_ahead()) {
-                memory_.give_back(octets);
-                ahead_.erase(other);
-                break;
-            }
+    bool has_place = ahead_places_.try_take(file.client(), 1);
+    for (auto other = ahead_.begin(); !has_place && other != ahead_.end();) {
+        File &resting = **other;
+        if (!resting.give_up_ahead()) {
+            ++other;
+            continue;
         }
+        other = ahead_.erase(other);
+        give_up_ahead(resting);
+        has_place = ahead_places_.try_take(file.client(), 1);
     }
-    if (!memory_.try_take(octets))
+    if (!has_place)
         return false;
+    if (!memory_.try_take(file.client(), ahead_octets(settings_))) {
+        ahead_places_.give_back(file.client(), 1);
+        return false;
+    }
     ahead_.push_back(&file);
     return true;
 }
@@ -149,7 +171,12 @@ void Storage::end_ahead(File &file) {
     const size_t before = ahead_.size();
     ahead_.remove(&file);
     if (ahead_.size() < before)
-        memory_.give_back(2 * settings_.read_ahead_octets);
+        give_up_ahead(file);
+}
+
+void Storage::give_up_ahead(File &file) {
+    memory_.give_back(file.client(), ahead_octets(settings_));
+    ahead_places_.give_back(file.client(), 1);
 }
 
 // Without this the server computes the sums of page reads itself.
@@ -158,9 +185,9 @@ uint64_t Storage::Features() { return XRDOSS_HASPGRW; }
 XrdOssDF *Storage::newDir(const char *tident) { return new Directory(*this, tident); }
 XrdOssDF *Storage::newFile(const char *tident) { return new File(*this, tident); }
 
-int Storage::Stat(const char *path, struct stat *buff, int, XrdOucEnv *) {
+int Storage::Stat(const char *path, struct stat *buff, int, XrdOucEnv *env) {
     Told told{};
-    const int done = stat(path, told);
+    const int done = stat(client_of(env), path, told);
     if (done < 0)
         return done;
     fill_stat(path, told, *buff);
@@ -181,7 +208,18 @@ int Storage::Rename(const char *, const char *, XrdOucEnv *, XrdOucEnv *) { retu
 int Storage::Truncate(const char *, unsigned long long, XrdOucEnv *) { return -EROFS; }
 int Storage::Unlink(const char *, int, XrdOucEnv *) { return -EROFS; }
 
-int name_of(const std::string &prefix, const char *path, sockaddr_icn &name) {
+std::string client_of(const char *tident) {
+    const std::string all = tident == nullptr ? "" : tident;
+    const size_t at = all.rfind('@');
+    return at == std::string::npos ? all : all.substr(at + 1);
+}
+
+std::string client_of(const XrdOucEnv *env) {
+    const XrdSecEntity *const who = env == nullptr ? nullptr : env->secEnv();
+    return client_of(who == nullptr ? nullptr : who->tident);
+}
+
+int name_of(const std::string &prefix, const char *path, const char *below, sockaddr_icn &name) {
     static const char hex[] = "0123456789ABCDEF";
     std::string uri = prefix == "/" ? "" : prefix;
     for (const char *at = path; *at != '\0';) {
@@ -208,6 +246,7 @@ int name_of(const std::string &prefix, const char *path, sockaddr_icn &name) {
             }
         }
     }
+    uri += below;
     return icn_pton(uri.empty() ? "/" : uri.c_str(), &name) == 0 ? 0 : -errno;
 }
 

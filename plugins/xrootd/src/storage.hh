@@ -13,6 +13,8 @@
 
 #include <namely.h>
 
+#include "catalogue.hh"
+#include "once.hh"
 #include "settings.hh"
 #include "share.hh"
 #include "workers.hh"
@@ -47,14 +49,17 @@ class Storage : public XrdOss {
     int Truncate(const char *, unsigned long long, XrdOucEnv * = nullptr) override;
     int Unlink(const char *, int = 0, XrdOucEnv * = nullptr) override;
 
-    // Calls of libnamely by path. Each returns what it says there, or -errno.
-    int open(const char *path);
-    int stat(const char *path, Told &told);
-    int list(const char *path, icn_entry_fn entry, void *arg);
+    // Calls of libnamely by path, for a client. Each returns what it says there, or -errno.
+    int open(const std::string &client, const char *path);
+    // The listing of a directory: an object of its own.
+    int open_listing(const std::string &client, const char *path);
+    int stat(const std::string &client, const char *path, Told &told);
 
-    // A call of libnamely that needs one of the socket's fetches and `octets` of memory, both waited
-    // for in turn: what it returns, or -errno. `what` it is about goes to the log when it fails.
-    template <typename Call> ssize_t call(const char *what, size_t octets, Call &&call);
+    // A call of libnamely that needs one of the socket's fetches and `octets` of memory, of which the
+    // client has a share, both waited for: what it returns, or -errno. `what` it is about goes to the
+    // log when it fails.
+    template <typename Call>
+    ssize_t call(const std::string &client, const char *what, size_t octets, Call &&call);
 
     // Whether `file` may read ahead, if need be in the place of one that has not for a while.
     bool begin_ahead(File &file);
@@ -63,6 +68,12 @@ class Storage : public XrdOss {
     std::chrono::steady_clock::time_point deadline() const {
         return std::chrono::steady_clock::now() + std::chrono::milliseconds(settings_.timeout_ms);
     }
+    // What stays in memory for longer than a call, such as a listing, is of the same.
+    Share &memory() { return memory_; }
+    // Sums that are computed at once, and what one client may have read for them in a day.
+    Share &sums() { return sums_; }
+    Budget &sum_budget() { return sum_budget_; }
+    const Catalogue &catalogue() const { return catalogue_; }
     // The largest number of octets that one call takes of the memory.
     size_t call_octets_max() const { return memory_.all() / 8; }
     XrdSysError &log() { return log_; }
@@ -71,7 +82,9 @@ class Storage : public XrdOss {
   private:
     std::string connect(int &socket) const;
     bool connect_again(int lost);
-    template <typename Call> int by_path(const char *path, Call &&call);
+    template <typename Call>
+    int by_path(const std::string &client, const char *path, const char *below, Call &&call);
+    void give_up_ahead(File &file);
 
     XrdSysError log_;
     const Settings settings_;
@@ -82,26 +95,40 @@ class Storage : public XrdOss {
     std::atomic<int> socket_{-1};
     std::mutex reading_ahead_;
     std::list<File *> ahead_; // who began last is last
-    size_t ahead_max_;
+    Share ahead_places_;
+    Share sums_;
+    Budget sum_budget_;
+    Catalogue catalogue_;
     Workers workers_;
 };
 
 // The storage of this process, once there is one: what the checksums are computed of.
 extern std::atomic<Storage *> the_storage;
 
-// The name of a path below `prefix`; -errno if it can be none.
-int name_of(const std::string &prefix, const char *path, sockaddr_icn &name);
+// The name of a path below `prefix`, with `below` behind it; -errno if it can be none.
+int name_of(const std::string &prefix, const char *path, const char *below, sockaddr_icn &name);
+
+// Who shares are counted for: the host of a connection, which the server's trace identifier
+// (user.pid:socket@host) ends with.
+std::string client_of(const char *tident);
+std::string client_of(const XrdOucEnv *env);
 
 // What POSIX says of what libnamely says.
 void fill_stat(const char *path, const Told &told, struct stat &buff);
 
+// What a range has in memory: its octets and the rest of its segments, as packets and as content,
+// and the manifest that vouches for them.
+constexpr size_t around_range = 4 * 8800;
+constexpr size_t octets_of_range(size_t size) { return 2 * size + around_range; }
+
 // How long somebody waits before the socket is asked again for a fetch.
 constexpr auto busy_wait = std::chrono::milliseconds(5);
 
-template <typename Call> ssize_t Storage::call(const char *what, size_t octets, Call &&call) {
+template <typename Call>
+ssize_t Storage::call(const std::string &client, const char *what, size_t octets, Call &&call) {
     const auto until = deadline();
-    const Taken turn(calls_, 1, until);
-    const Taken memory(memory_, octets, until);
+    const Taken turn(calls_, client, 1, until);
+    const Taken memory(memory_, client, octets, until);
     if (!turn || !memory) {
         log_.Emsg("namely", what, ": as much is under way as may be, and nothing of it ended in time");
         return -ETIMEDOUT;

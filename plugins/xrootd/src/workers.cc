@@ -2,7 +2,7 @@
 
 namespace namely {
 
-Workers::Workers(unsigned threads, size_t queue_max) : queue_max_(queue_max) {
+Workers::Workers(unsigned threads, size_t queue_max) : places_(queue_max), idle_(threads) {
     for (unsigned i = 0; i < threads; i++)
         threads_.emplace_back([this] { run(); });
 }
@@ -17,28 +17,54 @@ Workers::~Workers() {
         thread.join();
 }
 
-bool Workers::order(std::function<void()> work) {
+bool Workers::order(const std::string &client, Work work) {
+    if (!places_.try_take(client, 1))
+        return false;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (queue_.size() >= queue_max_)
-            return false;
-        queue_.push_back(std::move(work));
+        std::deque<Work> &line = waiting_[client];
+        if (line.empty())
+            turns_.push_back(client);
+        line.push_back(std::move(work));
     }
     ordered_.notify_one();
     return true;
 }
 
+// The work of whose turn it is, of those that may have one more thread.
+bool Workers::next(std::string &client, Work &work) {
+    for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
+        if (!idle_.try_take(*turn, 1))
+            continue;
+        client = *turn;
+        turns_.erase(turn);
+        const auto line = waiting_.find(client);
+        work = std::move(line->second.front());
+        line->second.pop_front();
+        if (line->second.empty())
+            waiting_.erase(line);
+        else
+            turns_.push_back(client);
+        return true;
+    }
+    return false;
+}
+
 void Workers::run() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-        ordered_.wait(lock, [this] { return ends_ || !queue_.empty(); });
-        if (queue_.empty())
+        std::string client;
+        Work work;
+        ordered_.wait(lock, [&] { return next(client, work) || (ends_ && turns_.empty()); });
+        if (!work)
             return;
-        const std::function<void()> work = std::move(queue_.front());
-        queue_.pop_front();
         lock.unlock();
+        places_.give_back(client, 1);
         work();
         lock.lock();
+        idle_.give_back(client, 1);
+        // Whose turn it is may have waited for this thread.
+        ordered_.notify_all();
     }
 }
 

@@ -1,0 +1,233 @@
+// What clients share, in every way that one of them tries to have all of it; no XRootD is needed.
+#include "../src/catalogue.hh"
+#include "../src/listing.hh"
+#include "../src/once.hh"
+#include "../src/share.hh"
+#include "../src/workers.hh"
+
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <sstream>
+
+using namespace namely;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+static int checked = 0, wrong = 0;
+
+static void check(const char *what, bool holds) {
+    checked++;
+    if (!holds) {
+        wrong++;
+        std::printf("not so: %s\n", what);
+    }
+}
+
+static void a_client_with_forty_calls_leaves_others_theirs() {
+    Share calls(40);
+    int had = 0;
+    while (calls.try_take("greedy", 1))
+        had++;
+    check("a client alone has half", had == 20);
+    check("one more is waited for in vain", !calls.take("greedy", 1, steady_clock::now() + milliseconds(20)));
+    check("another client has its first at once", calls.try_take("b", 1));
+    int others = 1;
+    while (calls.try_take("b", 1))
+        others++;
+    check("and a share", others == 10);
+    for (int i = 0; i < 5; i++)
+        check("whoever comes has one", calls.try_take("client" + std::to_string(i), 1));
+    calls.give_back("greedy", 20);
+    check("what is given back is there", calls.try_take("c", 10));
+    Share one(1);
+    check("of one thing a client has all", one.try_take("a", 1) && !one.try_take("b", 1));
+    Share memory(1000);
+    check("more than all counts as all", memory.try_take("a", 5000) && !memory.try_take("b", 1));
+    memory.give_back("a", 5000);
+    check("and comes back as all", memory.try_take("b", 1000) && memory.clients() == 1);
+    check("nothing is always there", memory.try_take("c", 0) && memory.clients() == 1);
+}
+
+static void whatever_clients_do_a_new_one_has_its_part() {
+    std::mt19937 random(11);
+    for (int round = 0; round < 300; round++) {
+        const size_t all = 1 + random() % 64;
+        Share share(all);
+        std::map<std::string, size_t> held;
+        size_t left = all;
+        for (int step = 0; step < 200; step++) {
+            const std::string client(1, char('a' + random() % 5));
+            const size_t many = 1 + random() % 4;
+            if (random() % 3 != 0) {
+                const size_t before = held[client];
+                const bool may = many <= left && (before == 0 || before + many <= left - many);
+                const size_t within = std::min(many, all);
+                const bool had = share.try_take(client, many);
+                check("the rule holds", had == (within == many ? may : before == 0 && left == all));
+                if (had)
+                    held[client] += within, left -= within;
+            } else if (held[client] >= many) {
+                share.give_back(client, many);
+                held[client] -= many, left += many;
+            }
+        }
+        if (left > 0)
+            check("a new client has one", share.try_take("new", 1));
+    }
+}
+
+static void work_of_one_client_leaves_threads_for_another() {
+    std::atomic<bool> stuck{true};
+    std::atomic<int> done{0};
+    Workers workers(4, 64);
+    int ordered = 0;
+    const auto wait = [&] {
+        while (stuck)
+            std::this_thread::sleep_for(milliseconds(1));
+    };
+    while (ordered < 100 && workers.order("greedy", wait))
+        ordered++;
+    check("a client has a share of the queue", ordered >= 32 && ordered < 64);
+    check("another one's is ordered", workers.order("b", [&] { done++; }) && workers.order("b", [&] { done++; }));
+    const auto until = steady_clock::now() + std::chrono::seconds(10);
+    while (done < 2 && steady_clock::now() < until)
+        std::this_thread::sleep_for(milliseconds(1));
+    check("and done beside work that is stuck", done == 2);
+    stuck = false;
+}
+
+static void a_sum_that_several_want_is_made_once() {
+    Once<int> sums;
+    std::atomic<int> made{0}, right{0};
+    std::atomic<bool> goes_on{false};
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 16; i++) {
+        clients.emplace_back([&] {
+            int value = 0;
+            const int done = sums.get("file", value, [&](int &sum) {
+                made++;
+                while (!goes_on)
+                    std::this_thread::sleep_for(milliseconds(1));
+                sum = 7;
+                return 0;
+            });
+            right += done == 0 && value == 7;
+        });
+    }
+    int other = 0;
+    check("another file does not wait", sums.get("other", other, [](int &sum) { return sum = 1, 0; }) == 0);
+    std::this_thread::sleep_for(milliseconds(100));
+    goes_on = true;
+    for (std::thread &client : clients)
+        client.join();
+    check("one made it", made == 1 && right == 16);
+    check("nothing is left", sums.under_way() == 0);
+}
+
+static void a_refusal_of_one_is_none_of_another() {
+    for (const int refusal : {-EDQUOT, -ETIMEDOUT, -EIO}) {
+        Once<int> sums;
+        std::atomic<bool> began{false};
+        int first = 0, second = 0, value = 0;
+        std::thread poor([&] {
+            int none = 0;
+            first = sums.get("file", none, [&](int &) {
+                began = true;
+                std::this_thread::sleep_for(milliseconds(50));
+                return refusal;
+            });
+        });
+        while (!began)
+            std::this_thread::sleep_for(milliseconds(1));
+        second = sums.get("file", value, [](int &sum) { return sum = 7, 0; });
+        poor.join();
+        check("who may not is refused", first == refusal);
+        // What is wrong with the file is wrong for all who wait.
+        check("who may is not", refusal == -EIO ? second == -EIO : second == 0 && value == 7);
+    }
+}
+
+static void a_client_has_a_days_budget_and_no_more() {
+    Budget budget(100, 3);
+    const auto now = steady_clock::now();
+    check("all of it at once", budget.take("a", 100, now));
+    check("and no more", !budget.take("a", 1, now));
+    check("another client has its own", budget.take("b", 60, now));
+    check("half a day gives half back", budget.take("a", 50, now + hours(12)) && !budget.take("a", 1, now + hours(12)));
+    check("more than all is never there", !budget.take("c", 101, now + hours(100)));
+    for (int i = 0; i < 50; i++)
+        budget.take("x" + std::to_string(i), 1, now + hours(12));
+    check("so many clients are known", budget.clients() == 3);
+    check("and who spent most stays known", !budget.take("a", 51, now + hours(12)));
+}
+
+static std::string names_of(const std::string &octets) {
+    Listing listing;
+    if (!listing.take(octets))
+        return "none";
+    std::string all;
+    for (std::string name; listing.next(name);)
+        all += name + "|";
+    return all;
+}
+
+static void a_listing_is_read_or_refused_whole() {
+    using namespace std::string_literals;
+    check("files and directories", names_of("a\0b/\0c d\0"s) == "a|b|c d|");
+    check("of nothing", names_of("").empty());
+    for (const std::string &octets : {"a"s, "a\0b"s, "\0"s, "/\0"s, ".\0"s, "../\0"s, "a\0a/b\0"s, "a//\0"s})
+        check("what leads out or has no end", names_of(octets) == "none");
+    std::mt19937 random(5);
+    for (int round = 0; round < 20000; round++) {
+        std::string octets;
+        for (size_t i = random() % 12; i > 0; i--)
+            octets += "a./\0"[random() % 4];
+        const std::string names = names_of(octets);
+        check("no name leads out", names == "none" || names.find('/') == std::string::npos);
+    }
+}
+
+static void a_catalogue_tells_sums_of_files_of_that_size() {
+    Catalogue catalogue;
+    std::istringstream text("# of whom\n\ncatalogue\t7\n/P/R/T#1\t30\n\t/store/a\t10\n\t/store/b\t20\t00a0ff17\n");
+    check("it is read", catalogue.read(text).empty() && catalogue.files() == 1);
+    uint32_t sum = 0;
+    check("a sum is known", catalogue.adler32("/store/b", 20, sum) && sum == 0x00a0ff17);
+    check("not of another size", !catalogue.adler32("/store/b", 21, sum));
+    check("nor of what has none", !catalogue.adler32("/store/a", 10, sum) && !catalogue.adler32("/c", 1, sum));
+    for (const char *bad : {"", "#\n", "x\t1\n", "catalogue\t1\n\t/a\tx\t00000000\n", "catalogue\t1\n\t/a\t1\t0\n",
+                            "catalogue\t1\n\t/a\t1\t0000000G\n", "catalogue\t1\n\t/a\n", "catalogue\t1\n/a\n",
+                            "catalogue\t1\n\t/a\t9999999999999999999\t00000000\n"}) {
+        std::istringstream lines(bad);
+        check("what is wrong is refused", !catalogue.read(lines).empty());
+    }
+    check("and changes nothing", catalogue.adler32("/store/b", 20, sum));
+    const std::string head = "catalogue\t1\n";
+    std::istringstream longest(head + std::string(catalogue_line_octets_max - 2, 'x') + "\t1\n");
+    check("a line at the limit is read", catalogue.read(longest).empty());
+    std::string most = head;
+    for (size_t i = 0; i < catalogue_files_max; i++)
+        most += "\t/" + std::to_string(i) + "\t1\t00000000\n";
+    std::istringstream all(most), more(most + "\t/x\t1\t00000000\n");
+    Catalogue large;
+    check("as many files as may be are known", large.read(all).empty() && large.files() == catalogue_files_max);
+    check("and one more is refused", !large.read(more).empty());
+    std::istringstream longer(head + std::string(catalogue_line_octets_max - 1, 'x') + "\t1\n");
+    check("and one longer is not", !catalogue.read(longer).empty());
+}
+
+int main() {
+    a_client_with_forty_calls_leaves_others_theirs();
+    whatever_clients_do_a_new_one_has_its_part();
+    work_of_one_client_leaves_threads_for_another();
+    a_sum_that_several_want_is_made_once();
+    a_refusal_of_one_is_none_of_another();
+    a_client_has_a_days_budget_and_no_more();
+    a_listing_is_read_or_refused_whole();
+    a_catalogue_tells_sums_of_files_of_that_size();
+    std::printf("%s, %d wrong\n", checked > 0 ? "checked" : "nothing checked", wrong);
+    return wrong == 0 ? 0 : 1;
+}
