@@ -4,14 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use namely_discovery::Station;
+use namely_datagrams::ethernet::FrameSender;
+use namely_discovery::{Recipient, Station};
 use namely_forwarder::{Charge, FaceId};
+use namely_host::clock;
+use namely_io::udp;
+use namely_link::{LinkConfig, LinkKind, LinkSender, MTU_OCTETS_MIN, Outbound};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
 use namely_wire::mgmt::{FacePersistency, FaceStatus, RibEntry, Route, RouteOrigin, route_flags};
-use namely_wire::{Endpoint, FaceUri, MacAddress, Name};
+use namely_wire::{Endpoint, FaceUri, LpHeaders, MacAddress, Name};
 
 use super::home::Home;
-use super::link::{Link, Seen};
+use super::link::{Link, Medium, Seen};
 use crate::dataplane::{Core, DataPlane, Overheard};
 
 /// Attempts to make a face where a worker is making one to the same station just now.
@@ -88,6 +92,26 @@ impl Home for LinkFaces {
 
     fn send(&mut self, face: FaceId, packet: Vec<u8>) {
         self.plane.send(face, packet);
+    }
+
+    /// What is lost here is said again when it is due again.
+    fn send_past_faces(&mut self, _: usize, link: &Link, to: Recipient, packet: Vec<u8>) {
+        let Some(seen) = link.seen else { return };
+        let frames = frames(packet, to.mtu);
+        let sent = match (to.station, seen.state.station, link.watched.medium) {
+            (Station::Ether(peer), Station::Ether(own), _) => {
+                let sender = FrameSender::open(seen.index, MacAddress(peer), MacAddress(own));
+                let sent = sender.and_then(|sender| sender.send(frames.iter().map(Vec::as_slice)));
+                sent.map(drop).map_err(|errno| errno.to_string())
+            }
+            (Station::Udp(peer), _, Medium::Udp { listener, .. }) => {
+                udp::send_beside(listener, peer, &frames).map_err(|error| error.to_string())
+            }
+            _ => return,
+        };
+        if let Err(why) = sent {
+            tracing::debug!("nothing is said to {}: {why}", to.station);
+        }
     }
 
     fn settle(&self) {
@@ -212,4 +236,17 @@ impl Home for LinkFaces {
 
     /// Its faces end with the router.
     fn leave(&mut self) {}
+}
+
+/// The frames of a packet, of at most `mtu` octets. Sequences are the time, so that those of
+/// different packets do not meet.
+fn frames(packet: Vec<u8>, mtu: usize) -> Vec<Vec<u8>> {
+    let mtu = mtu.max(MTU_OCTETS_MIN);
+    let now_ns = clock::monotonic_ns();
+    let mut sender = LinkSender::new(LinkConfig::new(LinkKind::Datagram { mtu }), now_ns);
+    let mut frames = Vec::new();
+    let outbound = Outbound { headers: LpHeaders::default(), packet, hop_limit: None };
+    // A packet of discovery fits into the fragments that there may be, whatever the MTU.
+    let _ = sender.send(outbound, now_ns, &mut |frame| frames.push(frame.slices().concat()));
+    frames
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use namely_discovery::Station;
+use namely_discovery::{Recipient, Station};
 use namely_forwarder::FaceId;
 use namely_wire::{FaceUri, Name};
 
@@ -29,6 +29,9 @@ pub(super) trait Home: Send {
 
     /// Sends a packet past the forwarder.
     fn send(&mut self, face: FaceId, packet: Vec<u8>);
+
+    /// Sends a packet to a station of a link that has no face.
+    fn send_past_faces(&mut self, number: usize, link: &Link, to: Recipient, packet: Vec<u8>);
 
     /// Waits until what was sent is on its way.
     fn settle(&self);

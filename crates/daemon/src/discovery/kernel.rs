@@ -9,7 +9,7 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::DEFAULT_GROUP;
 use namely_datagrams::ethernet::messages::Messages;
 use namely_discovery::message::DISCOVERY;
-use namely_discovery::{Station, concerns_discovery};
+use namely_discovery::{Recipient, Station, concerns_discovery};
 use namely_forwarder::{Charge, FaceId};
 use namely_mgmt::{CreateFaceError, Faces, Tables};
 use namely_wire::mgmt::{Route, RouteOrigin, route_flags};
@@ -110,6 +110,14 @@ impl Home for KernelLinks {
         // What is lost here is said again at the next heartbeat.
         if let Some(Err(errno)) = socket.map(|socket| socket.send(*to, &packet)) {
             tracing::debug!("nothing is said to {to}: {errno}");
+        }
+    }
+
+    fn send_past_faces(&mut self, number: usize, _: &Link, to: Recipient, packet: Vec<u8>) {
+        let Station::Ether(octets) = to.station else { return };
+        let socket = self.sockets.get(number).and_then(Option::as_ref);
+        if let Some(Err(errno)) = socket.map(|socket| socket.send(MacAddress(octets), &packet)) {
+            tracing::debug!("nothing is said to {}: {errno}", to.station);
         }
     }
 

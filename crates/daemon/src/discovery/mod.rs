@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use namely_datagrams::ethernet::monitor::Monitor;
 use namely_discovery::limits::ASKED_ONE_BY_ONE_MAX;
-use namely_discovery::{Action, Discovery, Heard, InterfaceId, Phase, Proof, Station};
+use namely_discovery::{Action, Discovery, Heard, InterfaceId, Proof, Recipient, Station};
 use namely_forwarder::FaceId;
 use namely_host::{Waker, clock};
 use namely_wire::FaceUri;
@@ -125,7 +125,8 @@ impl Running {
         let names: Vec<String> = links.iter().map(|link| link.watched.device.clone()).collect();
         warn_if_open(machine.lock().config());
         let view = View::new(machine.clone(), names, identity.key(), tap.clone());
-        let thread = DiscoveryThread { machine, identity, home, tap, epoll, monitor, orders, links };
+        let thread =
+            DiscoveryThread { machine, identity, home, tap, epoll, monitor, orders, links, aimed: 0 };
         let thread = start_beside("namely-discovery", move || thread.run())
             .map_err(|error| format!("no thread for discovery: {error}"))?;
         Ok(Running { orders: orders_of, view, thread: Some(thread) })
@@ -171,6 +172,8 @@ struct DiscoveryThread {
     monitor: Monitor,
     orders: Receiver<Order>,
     links: Vec<Link>,
+    /// The machine's changes when it was last decided who is asked for what no route leads to.
+    aimed: u64,
 }
 
 impl DiscoveryThread {
@@ -232,13 +235,14 @@ impl DiscoveryThread {
     /// link, so that what answers comes by unicast and teaches a unicast face, and to the group
     /// when none of these answers, for who is there without discovery; else to the group.
     fn aim_discoveries(&mut self) {
-        let now_ns = clock::monotonic_ns();
         let machine = self.machine.lock();
+        if machine.changes() == std::mem::replace(&mut self.aimed, machine.changes()) {
+            return;
+        }
         let mut faces: Vec<Vec<u64>> = vec![Vec::new(); self.links.len()];
-        for neighbour in machine.neighbours(now_ns).filter(|neighbour| neighbour.phase == Phase::Proven) {
-            let of_link = faces.get_mut(neighbour.interface.0 as usize);
-            if let (Some(of_link), Some(face)) = (of_link, neighbour.face) {
-                of_link.push(face);
+        for neighbour in machine.faces() {
+            if let Some(of_link) = faces.get_mut(neighbour.interface.0 as usize) {
+                of_link.push(neighbour.face);
             }
         }
         drop(machine);
@@ -334,20 +338,36 @@ impl DiscoveryThread {
         }
     }
 
+    /// Sends a packet over the face of a neighbour, or past all faces to who is none yet.
+    fn send_to(&mut self, interface: InterfaceId, to: Recipient, packet: Vec<u8>) {
+        let number = interface.0 as usize;
+        match (to.face, self.links.get(number)) {
+            (Some(face), _) => self.home.send(FaceId(face), packet),
+            (None, Some(link)) => {
+                let to = Recipient { station: link.with_zone(to.station), ..to };
+                self.home.send_past_faces(number, link, to, packet);
+            }
+            (None, None) => {}
+        }
+    }
+
     fn act(&mut self, action: Action, more: &mut Vec<Action>) {
         let now_ns = clock::monotonic_ns;
         match action {
             Action::SendHello { interface, to, hello } => {
                 let group = self.links.get(interface.0 as usize).map(|link| link.group);
-                let Some(face) = to.map(|(face, _)| FaceId(face)).or(group) else { return };
                 let Some((packet, digest)) = self.identity.hello(&hello) else { return };
-                let to = to.map(|(_, station)| station);
-                self.machine.lock().hello_sent(interface, to, digest, now_ns());
-                self.home.send(face, packet);
+                let station = to.map(|to| to.station);
+                self.machine.lock().hello_sent(interface, station, digest, now_ns());
+                match (to, group) {
+                    (Some(to), _) => self.send_to(interface, to, packet),
+                    (None, Some(group)) => self.home.send(group, packet),
+                    (None, None) => {}
+                }
             }
-            Action::SendReply { face, reply } => {
+            Action::SendReply { interface, to, reply } => {
                 if let Some(packet) = self.identity.reply(&reply) {
-                    self.home.send(FaceId(face), packet);
+                    self.send_to(interface, to, packet);
                 }
             }
             Action::Verify { ticket, key, packet } => {
@@ -361,7 +381,7 @@ impl DiscoveryThread {
                     let local = FaceUri::Device(link.watched.device.clone());
                     self.home.make(interface.0 as usize, local, link.with_zone(station), mtu)
                 });
-                self.machine.lock().face_made(interface, station, made, now_ns(), more);
+                self.machine.lock().face_made(interface, station, made, more);
             }
             Action::DestroyFace { face } => self.home.destroy(face),
             Action::SetMtu { face, mtu } => self.home.set_mtu(face, mtu, now_ns()),
