@@ -2,6 +2,8 @@
 //! they run one after the other in a suite of their own: `cargo test -p namely-daemon --test
 //! measures`.
 
+mod beside;
+mod beside_costs;
 mod busy_poll;
 mod common;
 mod costs;

@@ -8,23 +8,37 @@ use crate::interface::InterfaceId;
 use crate::message::{OwnHello, OwnReply};
 use crate::station::{Face, Key, Station};
 
+/// One station that a message goes to. A station that is no neighbour yet has no face: the message
+/// goes to it past all faces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recipient {
+    /// Where it is.
+    pub station: Station,
+    /// Its face, if there is one.
+    pub face: Option<Face>,
+    /// The longest frame that it takes, octets.
+    pub mtu: usize,
+}
+
 /// Something that the home of the state machine carries out, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sign and send a hello: to the group of the interface, or over a face. Then
+    /// Sign and send a hello: to the group of the interface, or to one station. Then
     /// [`crate::Discovery::hello_sent`] is called.
     SendHello {
         /// Where.
         interface: InterfaceId,
-        /// To one neighbour only.
-        to: Option<(Face, Station)>,
+        /// To one station only.
+        to: Option<Recipient>,
         /// What.
         hello: OwnHello,
     },
-    /// Sign and send a reply over a face.
+    /// Sign and send a reply to one station.
     SendReply {
-        /// The face.
-        face: Face,
+        /// Where.
+        interface: InterfaceId,
+        /// To whom.
+        to: Recipient,
         /// What.
         reply: OwnReply,
     },

@@ -13,6 +13,9 @@ pub struct Config {
     pub heartbeat_ns: u64,
     /// Smallest MTU that a neighbour may have, octets. Who has a smaller one is refused.
     pub mtu_octets_min: usize,
+    /// Floor of what is multicast, octets: a neighbour with a smaller MTU shrinks nobody's frames,
+    /// it receives what the group receives by unicast.
+    pub group_mtu_octets_min: usize,
     /// Neighbours on one interface. Those that are there stay; a further one is refused.
     pub neighbours_max: usize,
     /// Neighbours on all interfaces.
@@ -43,6 +46,7 @@ impl Default for Config {
         Config {
             heartbeat_ns: 3_000_000_000,
             mtu_octets_min: 64,
+            group_mtu_octets_min: 576,
             neighbours_max: 256,
             neighbours_total_max: 1024,
             quarantine_faults: 16,

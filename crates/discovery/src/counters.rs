@@ -47,6 +47,8 @@ counters! {
     Malformed => "malformed",
     /// The name and the frame's source do not agree.
     Spoofed => "spoofed",
+    /// A station outside the network of the link.
+    OtherNetwork => "other_network",
     /// A station that is bound to another key.
     OtherKey => "other_key",
     /// A hello no later than the last of its sender.

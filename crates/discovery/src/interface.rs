@@ -1,6 +1,7 @@
 //! An interface, as the state machine sees it.
 
 use alloc::collections::VecDeque;
+use core::net::IpAddr;
 
 use crate::limits::{CHALLENGE_TRIES_MAX, OUTSTANDING_MAX, REPLY_NS, REPLY_REMEMBERED_NS};
 use crate::station::Station;
@@ -16,6 +17,31 @@ pub struct LinkState {
     pub station: Station,
     /// Its longest frame, octets.
     pub mtu: usize,
+    /// Leading bits of its IP address that are the network's; 0 where every address is on the link.
+    pub network_bits: u8,
+}
+
+impl LinkState {
+    /// Whether a station has an address of the link's network.
+    pub(crate) fn contains(&self, station: Station) -> bool {
+        match (self.station, station) {
+            (Station::Ether(_), Station::Ether(_)) => true,
+            (Station::Udp(own), Station::Udp(peer)) => {
+                is_of_network(own.ip().to_canonical(), peer.ip().to_canonical(), self.network_bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether the first bits of two addresses are the same.
+fn is_of_network(own: IpAddr, peer: IpAddr, bits: u8) -> bool {
+    let differing = match (own, peer) {
+        (IpAddr::V4(own), IpAddr::V4(peer)) => (own.to_bits() ^ peer.to_bits()).leading_zeros(),
+        (IpAddr::V6(own), IpAddr::V6(peer)) => (own.to_bits() ^ peer.to_bits()).leading_zeros(),
+        _ => return false,
+    };
+    differing >= u32::from(bits)
 }
 
 /// What is known of an interface that is up.

@@ -29,11 +29,11 @@ mod reconfigure;
 mod station;
 mod suspects;
 
-pub use action::{Action, Note, Proof};
+pub use action::{Action, Note, Proof, Recipient};
 pub use config::{AcceptRule, Config};
 pub use counters::{Counter, Counters};
 pub use interface::{InterfaceId, LinkState};
-pub use machine::{Discovery, Heard};
+pub use machine::{Discovery, Heard, NeighbourFace};
 pub use message::concerns_discovery;
 pub use neighbour::{NeighbourStatus, Phase};
 pub use station::{Face, Key, Station};

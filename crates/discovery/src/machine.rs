@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Note};
+use crate::action::{Action, Note, Recipient};
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Interface, InterfaceId, LinkState};
@@ -44,6 +44,21 @@ pub struct Discovery {
     pub(crate) verifying: BTreeMap<u64, Verifying>,
     pub(crate) next_ticket: u64,
     pub(crate) counters: Counters,
+    /// When something is due; 0 after a change.
+    pub(crate) due_ns: u64,
+    /// Rises with each change of the neighbours' faces.
+    pub(crate) changes: u64,
+}
+
+/// A neighbour's face, for who decides where packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighbourFace {
+    /// On which interface.
+    pub interface: InterfaceId,
+    /// The face.
+    pub face: Face,
+    /// Its MTU is below the floor of what is multicast: it receives that by unicast.
+    pub is_small: bool,
 }
 
 /// A message whose signature is being checked.
@@ -53,6 +68,8 @@ pub(crate) struct Verifying {
     pub(crate) place: Place,
     pub(crate) source: Station,
     pub(crate) is_unicast: bool,
+    /// It answers a challenge of this very station.
+    pub(crate) is_challenged: bool,
 }
 
 impl Discovery {
@@ -70,6 +87,8 @@ impl Discovery {
             verifying: BTreeMap::new(),
             next_ticket: 0,
             counters: Counters::default(),
+            due_ns: 0,
+            changes: 0,
         }
     }
 
@@ -114,6 +133,28 @@ impl Discovery {
         })
     }
 
+    /// The faces of the neighbours, by interface and station.
+    pub fn faces(&self) -> impl Iterator<Item = NeighbourFace> + '_ {
+        let floor = self.config.group_mtu_octets_min;
+        self.neighbours.iter().filter(|(_, neighbour)| neighbour.is_proven()).filter_map(
+            move |((interface, _), neighbour)| {
+                let (interface, is_small) = (*interface, neighbour.mtu < floor);
+                neighbour.made().map(|face| NeighbourFace { interface, face, is_small })
+            },
+        )
+    }
+
+    /// A number that is another one after each change of [`Discovery::faces`].
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Something has changed: what is due is looked for anew.
+    pub(crate) fn changed(&mut self) {
+        self.due_ns = 0;
+        self.changes = self.changes.wrapping_add(1);
+    }
+
     /// Stations that are not listened to, and for how long still, ns.
     pub fn quarantined(&self, now_ns: u64) -> Vec<(InterfaceId, Station, u64)> {
         let all = self.suspects.quarantined(now_ns);
@@ -128,6 +169,7 @@ impl Discovery {
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
+        self.changed();
         let Some(link) = state else {
             if self.interfaces.remove(&id).is_some() {
                 let gone = |place: &Place| place.0 == id;
@@ -152,7 +194,8 @@ impl Discovery {
         let own = interface.link.mtu;
         for (_, neighbour) in self.neighbours.iter_mut().filter(|(place, _)| place.0 == id) {
             // Told again even if it is the same: an interface whose MTU changed changes its faces.
-            neighbour.mtu = own.min(neighbour.peer_mtu);
+            neighbour.agreed_mtu = None;
+            neighbour.mtu = neighbour.fitting_mtu(own);
             if let Some(face) = neighbour.made() {
                 out.push(Action::SetMtu { face, mtu: neighbour.mtu });
             }
@@ -162,11 +205,13 @@ impl Discovery {
         }
     }
 
-    /// What is multicast must fit everybody who is there.
+    /// What is multicast must fit every neighbour but those below the floor, which receive it by
+    /// unicast. A station that proved nothing shrinks nobody's frames.
     pub(crate) fn fit_group(&mut self, id: InterfaceId, out: &mut Vec<Action>) {
-        let of_peers = self.neighbours.iter().filter(|(place, _)| place.0 == id).map(|(_, n)| n.mtu);
-        let least = of_peers.min().unwrap_or(usize::MAX);
-        self.set_group_mtu(id, least, out);
+        let floor = self.config.group_mtu_octets_min;
+        let of_interface = self.neighbours.iter().filter(|(place, n)| place.0 == id && n.is_proven());
+        let mtus = of_interface.map(|(_, neighbour)| neighbour.mtu).filter(|mtu| *mtu >= floor);
+        self.set_group_mtu(id, mtus.min().unwrap_or(usize::MAX), out);
     }
 
     fn set_group_mtu(&mut self, id: InterfaceId, mtu: usize, out: &mut Vec<Action>) {
@@ -178,8 +223,16 @@ impl Discovery {
         }
     }
 
-    /// Does what is due; returns when to call again, ns.
+    /// Does what is due; returns when to call again, ns. While nothing has changed and nothing is
+    /// due no neighbour is looked at.
     pub fn tick(&mut self, now_ns: u64, out: &mut Vec<Action>) -> Option<u64> {
+        if now_ns >= self.due_ns {
+            self.due_ns = self.do_due(now_ns, out).unwrap_or(u64::MAX);
+        }
+        (self.due_ns < u64::MAX).then_some(self.due_ns)
+    }
+
+    fn do_due(&mut self, now_ns: u64, out: &mut Vec<Action>) -> Option<u64> {
         let ids: Vec<InterfaceId> = self.interfaces.keys().copied().collect();
         for id in ids {
             self.fit_group(id, out);
@@ -204,6 +257,7 @@ impl Discovery {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         interface.hello_ns = now_ns.saturating_add(self.config.heartbeat_ns).saturating_sub(jitter_ns);
         let is_first = now_ns < interface.up_ns.saturating_add(FIRST_NS);
+        let floor = self.config.group_mtu_octets_min;
         self.sent_ns.insert(id, now_ns);
         self.counters.count(Counter::HellosSent);
         let Some(about) = self.about(id) else { return };
@@ -214,22 +268,16 @@ impl Discovery {
         }
         out.push(Action::SendHello { interface: id, to: None, hello: OwnHello(about) });
         self.fit_group(id, out);
+        // The hello may be longer than what these can receive.
+        let is_small = |(place, n): &(&Place, &Neighbour)| place.0 == id && n.is_proven() && n.mtu < floor;
+        let small: Vec<Place> = self.neighbours.iter().filter(is_small).map(|(place, _)| *place).collect();
+        small.into_iter().for_each(|place| self.challenge(place, now_ns, out));
     }
 
-    /// A neighbour is due: its face, a challenge, or its end.
+    /// A neighbour is due: a challenge, or its end.
     fn look_at(&mut self, place: Place, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
-        match neighbour.face {
-            FaceState::Due(due_ns) if due_ns <= now_ns => {
-                neighbour.face = FaceState::Asked;
-                neighbour.challenge_ns = now_ns.saturating_add(CHALLENGE_NS);
-                let (interface, station) = place;
-                return out.push(Action::MakeFace { interface, station, mtu: neighbour.mtu });
-            }
-            FaceState::Due(_) => return,
-            FaceState::Asked | FaceState::Made(_) => {}
-        }
         let is_unproven = neighbour.phase == Phase::Found && neighbour.challenges >= CHALLENGES_MAX;
         if neighbour.end_ns(heartbeat_ns) <= now_ns || is_unproven && neighbour.challenge_ns <= now_ns {
             let counter = if is_unproven { Counter::NeighboursUnproven } else { Counter::NeighboursExpired };
@@ -237,11 +285,14 @@ impl Discovery {
             return self.remove(place, (!is_unproven).then_some(Note::Expired), now_ns, out);
         }
         if neighbour.challenge_ns <= now_ns {
+            if let Some(name) = neighbour.unanswered.take() {
+                self.reply(place, name, out);
+            }
             self.challenge(place, now_ns, out);
         }
     }
 
-    /// Sends a hello to one neighbour, which must reply.
+    /// Sends a hello to one station, which must reply.
     pub(crate) fn challenge(&mut self, place: Place, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
         let about = self.about(place.0);
@@ -249,9 +300,9 @@ impl Discovery {
         neighbour.challenges = neighbour.challenges.saturating_add(1);
         let wait_ns = if neighbour.phase == Phase::Found { CHALLENGE_NS } else { heartbeat_ns / 2 };
         neighbour.challenge_ns = now_ns.saturating_add(wait_ns);
-        let (Some(about), Some(face)) = (about, neighbour.made()) else { return };
+        let Some(about) = about else { return };
         self.counters.count(Counter::ChallengesSent);
-        let to = Some((face, place.1));
+        let to = Some(Recipient { station: place.1, face: neighbour.made(), mtu: neighbour.mtu });
         out.push(Action::SendHello { interface: place.0, to, hello: OwnHello(about) });
     }
 
@@ -268,9 +319,9 @@ impl Discovery {
         interface: InterfaceId,
         station: Station,
         made: Option<Face>,
-        now_ns: u64,
         out: &mut Vec<Action>,
     ) {
+        self.changed();
         let place = (interface, station);
         let waiting = self.neighbours.get_mut(&place).filter(|n| n.face == FaceState::Asked);
         let (Some(neighbour), Some(face)) = (waiting, made) else {
@@ -284,25 +335,16 @@ impl Discovery {
             return;
         };
         neighbour.face = FaceState::Made(face);
-        let unanswered = neighbour.unanswered.take();
-        let is_found = neighbour.phase == Phase::Found;
-        if let Some(name) = unanswered {
-            self.reply(place, name, out);
-        }
-        if is_found {
-            self.challenge(place, now_ns, out);
-        } else {
-            self.update_routes(place, out);
-        }
+        self.update_routes(place, out);
     }
 
     /// Answers a hello.
     pub(crate) fn reply(&mut self, place: Place, name: namely_wire::Name, out: &mut Vec<Action>) {
         let (Some(own), Some(neighbour)) = (self.about(place.0), self.neighbours.get(&place)) else { return };
-        let Some(face) = neighbour.made() else { return };
+        let to = Recipient { station: place.1, face: neighbour.made(), mtu: neighbour.mtu };
         let agreed = neighbour.mtu;
         self.counters.count(Counter::RepliesSent);
-        out.push(Action::SendReply { face, reply: OwnReply { name, own, agreed } });
+        out.push(Action::SendReply { interface: place.0, to, reply: OwnReply { name, own, agreed } });
     }
 
     /// A face is gone that somebody else has destroyed, or that failed.
@@ -329,6 +371,7 @@ impl Discovery {
     /// Ends a neighbour: its face goes, and with it its routes.
     pub(crate) fn remove(&mut self, place: Place, note: Option<Note>, now_ns: u64, out: &mut Vec<Action>) {
         let Some(neighbour) = self.neighbours.remove(&place) else { return };
+        self.changed();
         // What was never proven may have been anybody's.
         if neighbour.phase == Phase::Proven && note != Some(Note::Left) {
             self.suspects.remember((place.0, place.1.host()), neighbour.key, now_ns);

@@ -158,6 +158,8 @@ pub struct Message {
     pub digest: [u8; 32],
     /// A reply; else a hello.
     pub is_reply: bool,
+    /// What a reply says that both can take, octets.
+    pub agreed_mtu: Option<usize>,
 }
 
 impl Message {
@@ -183,7 +185,8 @@ impl Message {
         let fields = Fields::read(view.application_parameters.unwrap_or(&[]))?;
         let from = About::parse(view.name, fields.key.ok_or(Malformed)?, fields.session)?;
         let digest = digest(view.name)?;
-        Ok(Message { from, time_ms, name: view.name.to_name(), digest, is_reply: false })
+        let name = view.name.to_name();
+        Ok(Message { from, time_ms, name, digest, is_reply: false, agreed_mtu: None })
     }
 
     fn parse_reply(packet: &[u8]) -> Result<Self, Malformed> {
@@ -199,7 +202,8 @@ impl Message {
         if agreed > from.mtu {
             return Err(Malformed);
         }
-        Ok(Message { from, time_ms, name: view.name.to_name(), digest: digest(view.name)?, is_reply: true })
+        let (name, digest) = (view.name.to_name(), digest(view.name)?);
+        Ok(Message { from, time_ms, name, digest, is_reply: true, agreed_mtu: Some(agreed) })
     }
 }
 

@@ -12,9 +12,9 @@ use crate::suspects::Bucket;
 /// How far a neighbour has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Its hello was heard. It has not replied to one yet.
+    /// Its hello was heard. It has not replied to a challenge yet, and has nothing.
     Found,
-    /// It has replied: it is there, and has the key.
+    /// It has replied to a challenge: it is there, and has the key.
     Proven,
 }
 
@@ -46,8 +46,8 @@ pub struct NeighbourStatus {
 /// Where the neighbour's face is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaceState {
-    /// To be asked for at this time.
-    Due(u64),
+    /// It is not proven.
+    None,
     Asked,
     Made(Face),
 }
@@ -59,30 +59,34 @@ pub(crate) struct Neighbour {
     pub(crate) phase: Phase,
     pub(crate) face: FaceState,
     pub(crate) peer_mtu: usize,
+    /// What its last reply says that both can take, until either end says another MTU.
+    pub(crate) agreed_mtu: Option<usize>,
     pub(crate) mtu: usize,
     /// The latest time that it signed, by its clock, ms.
     pub(crate) time_ms: u64,
     pub(crate) heard_ns: u64,
-    /// When it is challenged next, if it stays silent.
+    /// When it is challenged next: a station that was found for the first time, a neighbour if it
+    /// stays silent.
     pub(crate) challenge_ns: u64,
     pub(crate) challenges: u32,
     pub(crate) lowered_ns: Option<u64>,
     pub(crate) announced: Vec<Name>,
     pub(crate) accepted: Vec<Name>,
     pub(crate) refused: Vec<Name>,
-    /// The hello that is to be answered when there is a face.
+    /// The hello that is answered with the first challenge.
     pub(crate) unanswered: Option<Name>,
     pub(crate) bucket: Bucket,
 }
 
 impl Neighbour {
-    pub(crate) fn new(message: &Message, phase: Phase, mtu: usize, due_ns: u64, now_ns: u64) -> Self {
+    pub(crate) fn new(message: &Message, mtu: usize, due_ns: u64, now_ns: u64) -> Self {
         Neighbour {
             key: message.from.key,
             session: message.from.session,
-            phase,
-            face: FaceState::Due(due_ns),
+            phase: Phase::Found,
+            face: FaceState::None,
             peer_mtu: message.from.mtu,
+            agreed_mtu: None,
             mtu,
             time_ms: message.time_ms,
             heard_ns: now_ns,
@@ -104,12 +108,18 @@ impl Neighbour {
         }
     }
 
-    /// When it must be looked at again: for its face, a challenge, or its end, ns.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.phase == Phase::Proven
+    }
+
+    /// The longest frame that both ends take; `own` is this router's.
+    pub(crate) fn fitting_mtu(&self, own: usize) -> usize {
+        own.min(self.peer_mtu).min(self.agreed_mtu.unwrap_or(usize::MAX))
+    }
+
+    /// When it must be looked at again: for a challenge, or its end, ns.
     pub(crate) fn due_ns(&self, heartbeat_ns: u64) -> u64 {
-        match self.face {
-            FaceState::Due(due_ns) => due_ns,
-            _ => self.challenge_ns.min(self.end_ns(heartbeat_ns)),
-        }
+        self.challenge_ns.min(self.end_ns(heartbeat_ns))
     }
 
     /// When it is gone if nothing is heard of it.

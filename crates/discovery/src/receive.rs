@@ -10,7 +10,7 @@ use crate::interface::{InterfaceId, Match};
 use crate::limits::{LOWERED_NS, SPREAD_ABOVE, SPREAD_NS, SPREAD_NS_MAX, VERIFYING_MAX};
 use crate::machine::{Discovery, Heard, Place, Verifying};
 use crate::message::Message;
-use crate::neighbour::{Neighbour, Phase};
+use crate::neighbour::{FaceState, Neighbour, Phase};
 use crate::station::Station;
 
 /// Why a message is refused, and whether that is held against where it came from.
@@ -61,6 +61,10 @@ impl Discovery {
         if station.host() != at.1 {
             return Err(fault(Counter::Spoofed));
         }
+        // Whose source is forged, that would only be the target of what is sent there.
+        if !interface.link.contains(station) {
+            return Err(refusal(Counter::OtherNetwork));
+        }
         let mut is_challenged = false;
         if message.is_reply {
             match interface.awaits(&message.digest, station, now_ns) {
@@ -69,7 +73,10 @@ impl Discovery {
                 Match::Late => return Err(fault(Counter::Late)),
                 Match::Nothing => return Err(fault(Counter::Unsolicited)),
             }
-        } else if self.suspects.is_quarantined(at, now_ns) {
+        }
+        // Anybody can send what is wrong in the name of a neighbour. So what that neighbour was
+        // challenged to say is let in: by this it stays, and by this alone.
+        if !is_challenged && self.suspects.is_quarantined(at, now_ns) {
             return Err(refusal(Counter::Quarantined));
         }
         let place = (id, station);
@@ -84,7 +91,7 @@ impl Discovery {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let key = message.from.key;
-        self.verifying.insert(ticket, Verifying { message, place, source, is_unicast });
+        self.verifying.insert(ticket, Verifying { message, place, source, is_unicast, is_challenged });
         out.push(Action::Verify { ticket, key, packet: packet.to_vec() });
         Ok(())
     }
@@ -110,9 +117,6 @@ impl Discovery {
                 return Err(fault(Counter::Replayed));
             }
             return neighbour.bucket.take(now_ns).then_some(()).ok_or(refusal(Counter::RateLimited));
-        }
-        if self.suspects.is_quarantined(at, now_ns) {
-            return Err(refusal(Counter::Quarantined));
         }
         if is_uninvited {
             return Err(fault(Counter::Unsolicited));
@@ -191,7 +195,8 @@ impl Discovery {
             return self.blame(verifying.place.0, verifying.source, now_ns, out);
         }
         // Something may have changed meanwhile.
-        let Verifying { message, place, is_unicast, .. } = verifying;
+        let Verifying { message, place, is_unicast, is_challenged, .. } = verifying;
+        self.changed();
         let Some(interface) = self.interfaces.get_mut(&place.0) else { return };
         if message.is_reply {
             self.counters.count(Counter::RepliesHeard);
@@ -203,23 +208,29 @@ impl Discovery {
             Some(neighbour) if neighbour.key != message.from.key => {
                 self.counters.count(Counter::OtherKey);
             }
-            Some(_) => self.hear_neighbour(place, &message, is_unicast, now_ns, out),
-            None => self.meet(place, &message, now_ns, out),
+            Some(_) => self.hear_neighbour(place, &message, (is_unicast, is_challenged), now_ns, out),
+            None => self.meet(place, &message, is_challenged, now_ns, out),
         }
     }
 
-    /// Somebody new.
-    fn meet(&mut self, place: Place, message: &Message, now_ns: u64, out: &mut Vec<Action>) {
+    /// Somebody new. Whoever answers a multicast hello may have heard it without being where it
+    /// says: only an answer to a challenge proves that.
+    fn meet(
+        &mut self,
+        place: Place,
+        message: &Message,
+        is_challenged: bool,
+        now_ns: u64,
+        out: &mut Vec<Action>,
+    ) {
         let Some(interface) = self.interfaces.get(&place.0) else { return };
         let mtu = interface.link.mtu.min(message.from.mtu);
         if let Err(refusal) = self.check_room(place, (place.0, place.1.host()), now_ns, out) {
             return self.counters.count(refusal.counter);
         }
-        let phase = if message.is_reply { Phase::Proven } else { Phase::Found };
         let due_ns = now_ns.saturating_add(if message.is_reply { 0 } else { self.spread_ns() });
-        let neighbour = Neighbour::new(message, phase, mtu, due_ns, now_ns);
-        self.neighbours.insert(place, neighbour);
-        if phase == Phase::Proven {
+        self.neighbours.insert(place, Neighbour::new(message, mtu, due_ns, now_ns));
+        if is_challenged {
             self.prove(place, message, now_ns, out);
         }
     }
@@ -239,7 +250,7 @@ impl Discovery {
         &mut self,
         place: Place,
         message: &Message,
-        is_unicast: bool,
+        (is_unicast, is_challenged): (bool, bool),
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
@@ -256,69 +267,82 @@ impl Discovery {
         // What it replies to is of now, whatever its clock says.
         neighbour.time_ms = message.time_ms;
         neighbour.heard_ns = now_ns;
+        // In quarantine it stays, and changes nothing.
+        let is_quarantined = self.suspects.is_quarantined((place.0, place.1.host()), now_ns);
+        if !is_quarantined {
+            self.take_mtu(place, (message.from.mtu, message.agreed_mtu), now_ns, out);
+        }
+        if is_challenged {
+            self.prove(place, message, now_ns, out);
+        }
+        let Some(neighbour) = self.neighbours.get_mut(&place).filter(|_| !is_quarantined) else { return };
         let is_restarted = neighbour.session != message.from.session;
         neighbour.session = message.from.session;
-        if neighbour.phase == Phase::Proven {
+        if neighbour.is_proven() {
             neighbour.challenges = 0;
             neighbour.challenge_ns = now_ns.saturating_add(heartbeat_ns / 2 * 3);
         }
         neighbour.announced.clone_from(&message.from.prefixes);
-        self.take_mtu(place, message.from.mtu, now_ns, out);
-        if message.is_reply {
-            self.prove(place, message, now_ns, out);
-        } else if is_unicast || is_restarted {
-            self.answer(place, message, out);
+        if !message.is_reply && (is_unicast || is_restarted) {
+            self.reply(place, message.name.clone(), out);
         }
         self.update_routes(place, out);
     }
 
-    /// Replies now, or when there is a face.
-    fn answer(&mut self, place: Place, message: &Message, out: &mut Vec<Action>) {
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
-        match neighbour.made() {
-            Some(_) => self.reply(place, message.name.clone(), out),
-            None => neighbour.unanswered = Some(message.name.clone()),
-        }
-    }
-
+    /// The station has answered a challenge: it is a neighbour, and gets a face.
     fn prove(&mut self, place: Place, message: &Message, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         neighbour.challenges = 0;
         neighbour.challenge_ns = now_ns.saturating_add(heartbeat_ns / 2 * 3);
-        let is_new = neighbour.phase == Phase::Found || neighbour.made().is_none();
-        neighbour.phase = Phase::Proven;
-        if is_new {
-            self.counters.count(Counter::NeighboursProven);
-            let note = Note::Proven { mtu: neighbour.mtu, key: message.from.key };
-            out.push(Action::Note { interface: place.0, station: place.1, note });
+        if neighbour.is_proven() {
+            return;
         }
-        self.update_routes(place, out);
+        neighbour.phase = Phase::Proven;
+        neighbour.face = FaceState::Asked;
+        let ((interface, station), mtu) = (place, neighbour.mtu);
+        self.counters.count(Counter::NeighboursProven);
+        let note = Note::Proven { mtu, key: message.from.key };
+        out.push(Action::Note { interface, station, note });
+        out.push(Action::MakeFace { interface, station, mtu });
+        self.fit_group(interface, out);
     }
 
-    /// The neighbour says what its MTU is.
-    fn take_mtu(&mut self, place: Place, peer_mtu: usize, now_ns: u64, out: &mut Vec<Action>) {
+    /// The neighbour says what its MTU is and, in a reply, what both can take.
+    fn take_mtu(
+        &mut self,
+        place: Place,
+        (peer_mtu, agreed_mtu): (usize, Option<usize>),
+        now_ns: u64,
+        out: &mut Vec<Action>,
+    ) {
         let min = self.config.mtu_octets_min;
         let Some(own) = self.interfaces.get(&place.0).map(|interface| interface.link.mtu) else { return };
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
-        if peer_mtu == neighbour.peer_mtu {
-            return;
-        }
-        if peer_mtu < min {
+        if peer_mtu < min || agreed_mtu.is_some_and(|mtu| mtu < min) {
             return self.counters.count(Counter::MtuTooSmall);
         }
-        if peer_mtu < neighbour.peer_mtu {
+        let before = (neighbour.peer_mtu, neighbour.agreed_mtu);
+        neighbour.peer_mtu = peer_mtu;
+        // A hello that says the same as before says nothing of what was agreed on.
+        if agreed_mtu.is_some() || peer_mtu != before.0 {
+            neighbour.agreed_mtu = agreed_mtu;
+        }
+        let mtu = neighbour.fitting_mtu(own);
+        if mtu < neighbour.mtu {
             if neighbour.lowered_ns.is_some_and(|at_ns| now_ns < at_ns.saturating_add(LOWERED_NS)) {
+                (neighbour.peer_mtu, neighbour.agreed_mtu) = before;
                 return self.counters.count(Counter::MtuLoweredTooOften);
             }
             neighbour.lowered_ns = Some(now_ns);
         }
-        neighbour.peer_mtu = peer_mtu;
-        let mtu = own.min(peer_mtu);
         if mtu == neighbour.mtu {
             return;
         }
         neighbour.mtu = mtu;
+        if !neighbour.is_proven() {
+            return;
+        }
         if let Some(face) = neighbour.made() {
             out.push(Action::SetMtu { face, mtu });
         }

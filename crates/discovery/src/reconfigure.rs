@@ -12,6 +12,7 @@ impl Discovery {
     /// neighbours that are there are judged anew. Where there are more than there may be now, they
     /// stay.
     pub fn reconfigure(&mut self, config: Config, now_ns: u64, out: &mut Vec<Action>) {
+        self.changed();
         let before = core::mem::replace(&mut self.config, config);
         let heartbeat_ns = self.config.heartbeat_ns;
         // Neighbours reckon with the time between hellos that they have themselves.

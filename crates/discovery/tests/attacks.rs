@@ -73,9 +73,10 @@ fn what_an_impostor_with_a_forged_source_says_is_never_proven() {
     let mut link = link();
     // It has a key of its own and a source that nobody has: what is sent there comes to nobody.
     link.inject(0, station(EVIL), false, &hello_of(station(EVIL), "1500", &["/"], &key(EVIL), 1));
-    assert_eq!(link.nodes[0].mtus.len(), 2, "found, so that it can be challenged");
+    assert_eq!(link.nodes[0].machine.len(), 2, "found, so that it can be challenged");
+    assert_eq!(link.nodes[0].mtus.len(), 1, "but it has no face");
     link.run(2 * SECOND);
-    assert_eq!(link.nodes[0].mtus.len(), 1, "and gone");
+    assert_eq!(link.nodes[0].machine.len(), 1, "and gone");
     assert_eq!(link.count(0, Counter::NeighboursUnproven), 1);
     unharmed(&mut link);
 }
@@ -191,7 +192,7 @@ fn the_smallest_mtu_is_taken_and_one_octet_less_refused() {
     for (mtu, is_taken) in [("64", true), ("63", false), ("1", false), ("65535", true)] {
         let mut link = link();
         link.inject(0, station(EVIL), false, &hello_of(station(EVIL), mtu, &[], &key(EVIL), 1));
-        assert_eq!(link.nodes[0].mtus.len(), 1 + usize::from(is_taken), "{mtu}");
+        assert_eq!(link.nodes[0].machine.len(), 1 + usize::from(is_taken), "{mtu}");
         assert_eq!(link.count(0, Counter::MtuTooSmall), u64::from(!is_taken));
         unharmed(&mut link);
     }
@@ -290,7 +291,7 @@ fn no_more_stations_are_remembered_than_may_be() {
 
 #[test]
 fn no_more_signatures_wait_than_may() {
-    let state = LinkState { station: station(0), mtu: 1500 };
+    let state = LinkState { station: station(0), mtu: 1500, network_bits: 0 };
     let mut machine = Discovery::new(Config { neighbours_max: 4096, ..Config::default() }, key(0), 1, SECOND);
     let mut out = Vec::new();
     machine.interface(LINK, Some(state), SECOND, &mut out);
@@ -360,7 +361,7 @@ fn prefixes_are_taken_up_to_their_limits() {
     for prefixes in [vec!["/a"; PREFIXES_MAX], vec![&*longest]] {
         let mut link = link();
         link.inject(0, station(EVIL), false, &hello_of(station(EVIL), "1500", &prefixes, &key(EVIL), 1));
-        assert_eq!((link.count(0, Counter::Malformed), link.nodes[0].mtus.len()), (0, 2));
+        assert_eq!((link.count(0, Counter::Malformed), link.nodes[0].machine.len()), (0, 2));
     }
 }
 

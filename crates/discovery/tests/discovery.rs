@@ -38,10 +38,10 @@ fn a_new_neighbour_is_usable_at_once_and_not_a_heartbeat_later() {
 
 #[test]
 fn the_mtu_of_each_pair_is_the_smaller_one() {
-    let link = link(&[9000 - 200, 127, 8800]);
-    assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(127), Some(127)));
+    let link = link(&[9000 - 200, 1400, 8800]);
+    assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(1400), Some(1400)));
     assert_eq!((link.mtu(0, 2), link.mtu(2, 0)), (Some(8800), Some(8800)));
-    assert_eq!(link.nodes[0].group_mtu, 127, "what is multicast fits the smallest who is there");
+    assert_eq!(link.nodes[0].group_mtu, 1400, "what is multicast fits the smallest who is there");
 }
 
 #[test]

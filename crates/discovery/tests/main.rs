@@ -2,4 +2,6 @@
 
 mod attacks;
 mod discovery;
+mod lies;
+mod proof;
 mod segment;

@@ -70,7 +70,8 @@ impl Node {
         net.enter(node, || {
             let found = monitor::device("cable").unwrap().unwrap();
             let mut machine = Discovery::new(config, key, now_ns, now_ns);
-            let link = LinkState { station: Station::Ether(found.address.0), mtu: found.mtu };
+            let link =
+                LinkState { station: Station::Ether(found.address.0), mtu: found.mtu, network_bits: 0 };
             let mut actions = Vec::new();
             machine.interface(LINK, Some(link), now_ns, &mut actions);
             Node {
@@ -130,7 +131,7 @@ impl Node {
         match action {
             Action::SendHello { interface, to, hello } => {
                 let (packet, digest) = self.hello(&hello, now_ns);
-                let to = to.map(|(_, station)| station);
+                let to = to.map(|to| to.station);
                 self.machine.hello_sent(interface, to, digest, now_ns);
                 self.sent.push((to.is_some(), packet));
             }
@@ -145,7 +146,7 @@ impl Node {
             Action::MakeFace { interface, station, .. } => {
                 let Station::Ether(address) = station else { panic!("{station} on Ethernet") };
                 let made = self.control.face_new(self.device, Some(MacAddress(address)));
-                self.machine.face_made(interface, station, made.ok(), now_ns, more);
+                self.machine.face_made(interface, station, made.ok(), more);
             }
             Action::DestroyFace { face } => self.control.face_del(face).unwrap(),
             Action::AddRoute { face, prefix } => self.control.route_new(prefix.as_name(), face, 0).unwrap(),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use namely_discovery::message::{OwnHello, OwnReply};
 use namely_discovery::{
     Action, Config, Counters, Discovery, Face, Heard, InterfaceId, Key, LinkState, NeighbourStatus, Note,
-    Phase, Proof, Station, limits,
+    Phase, Proof, Recipient, Station, limits,
 };
 use namely_forwarder::{FaceId, FaceProperties, Outgoing};
 use namely_wire::mgmt::{Route, RouteOrigin, route_flags};
@@ -37,6 +37,8 @@ pub(crate) struct Neighbours {
     asked: Vec<Vec<Face>>,
     /// Ports of neighbours' faces, by the ports to the group at both ends.
     pub(crate) by_station: BTreeMap<(usize, usize), usize>,
+    /// Ports that only send, to stations that have no face, by the ports to the group at both ends.
+    past_faces: BTreeMap<(usize, usize), usize>,
     /// What would be in the log, and when.
     notes: Vec<(u64, Station, Note)>,
 }
@@ -126,6 +128,7 @@ impl Network {
                 links: Vec::new(),
                 asked: Vec::new(),
                 by_station: BTreeMap::new(),
+                past_faces: BTreeMap::new(),
                 notes: Vec::new(),
             })
         });
@@ -180,7 +183,7 @@ impl Network {
     /// The system tells a node's discovery how a device is.
     pub(crate) fn tell_link(&mut self, port: usize) {
         let Device { node, is_up, mtu } = self.device(port);
-        let state = is_up.then_some(LinkState { station: station(port), mtu });
+        let state = is_up.then_some(LinkState { station: station(port), mtu, network_bits: 0 });
         let now_ns = self.now_ns;
         let links = self.nodes[node].neighbours.as_ref().map(|own| &own.links);
         if let Some(link) = links.and_then(|links| links.iter().position(|link| *link == port)) {
@@ -266,15 +269,16 @@ impl Network {
             Action::SendHello { interface, to, hello } => {
                 let group = link(interface, &own.links);
                 let Some((packet, digest)) = own.hello(&hello, now_ns) else { return };
-                machine.hello_sent(interface, to.map(|(_, station)| station), digest, now_ns);
-                let unicast = to.and_then(|(face, _)| self.port_of_face(node, face));
+                machine.hello_sent(interface, to.map(|to| to.station), digest, now_ns);
+                let unicast = to.and_then(|to| self.port_towards(node, group?, to));
                 if let Some(port) = if to.is_some() { unicast } else { group } {
                     self.put(port, packet);
                 }
             }
-            Action::SendReply { face, reply } => {
+            Action::SendReply { interface, to, reply } => {
+                let group = link(interface, &own.links);
                 let packet = own.reply(&reply, now_ns);
-                if let Some(port) = self.port_of_face(node, face) {
+                if let Some(port) = group.and_then(|group| self.port_towards(node, group, to)) {
                     self.put(port, packet);
                 }
             }
@@ -285,7 +289,7 @@ impl Network {
             Action::MakeFace { interface, station, mtu } => {
                 let group = link(interface, &own.links);
                 let made = group.zip(port_of(station)).and_then(|(own, to)| self.make_face(own, to, mtu));
-                machine.face_made(interface, station, made, now_ns, more);
+                machine.face_made(interface, station, made, more);
             }
             Action::DestroyFace { face } => self.destroy_face(node, face),
             Action::SetMtu { face, mtu } => {
@@ -312,6 +316,25 @@ impl Network {
             Some(Target::Port(port)) => Some(*port),
             _ => None,
         }
+    }
+
+    /// The port of a neighbour's face; to a station that has none a port that only sends.
+    fn port_towards(&mut self, node: usize, group: usize, to: Recipient) -> Option<usize> {
+        if let Some(face) = to.face {
+            return self.port_of_face(node, face);
+        }
+        let peer = port_of(to.station).filter(|peer| self.ports[group].peers.contains(peer))?;
+        let past_faces = &self.nodes[node].neighbours.as_ref()?.past_faces;
+        if let Some(port) = past_faces.get(&(group, peer)).copied() {
+            self.ports[port].set_mtu(to.mtu);
+            return Some(port);
+        }
+        let (own, number) = (&self.ports[group], self.ports.len());
+        let spec = LinkSpec { mtu_octets: to.mtu, ..own.spec };
+        let port = Port::new(own.node, own.face, vec![peer], spec, self.reassembly.clone()).beside(group);
+        self.ports.push(port);
+        self.nodes[node].neighbours.as_mut()?.past_faces.insert((group, peer), number);
+        Some(number)
     }
 
     /// Sends a packet of the node itself.
@@ -360,30 +383,27 @@ impl Network {
         let _ = self.nodes[node].forwarder.rib_register(prefix, &route, self.now_ns);
     }
 
-    /// Who is asked for what no route leads to: few neighbours one by one, and when these have
-    /// nothing, or else, the group.
+    /// Who is asked for what no route leads to: the group, and few neighbours one by one beside it.
     fn aim_discoveries(&mut self, node: usize, machine: &Discovery) {
         let Node { neighbours: Some(own), forwarder, .. } = &mut self.nodes[node] else { return };
         let mut faces: Vec<Vec<Face>> = vec![Vec::new(); own.links.len()];
-        for neighbour in machine.neighbours(self.now_ns).filter(|n| n.phase == Phase::Proven) {
-            let of_link = faces.get_mut(neighbour.interface.0 as usize);
-            if let (Some(of_link), Some(face)) = (of_link, neighbour.face) {
-                of_link.push(face);
+        for neighbour in machine.faces() {
+            if let Some(of_link) = faces.get_mut(neighbour.interface.0 as usize) {
+                of_link.push(neighbour.face);
             }
         }
         if own.asked == faces {
             return;
         }
         for (link, faces) in own.links.iter().zip(&faces) {
-            let asks_group = faces.is_empty() || faces.len() > limits::ASKED_ONE_BY_ONE_MAX;
-            // A face that has gone meanwhile is asked nothing anyway.
-            let ask = |face, is_asked| forwarder.face_set_discovery(face, is_asked).unwrap_or_default();
+            let is_few = faces.len() <= limits::ASKED_ONE_BY_ONE_MAX;
             let group = self.ports[*link].face;
-            ask(group, asks_group);
+            // A face that has gone meanwhile is asked nothing anyway.
+            forwarder.face_set_discovery(group, true).unwrap_or_default();
             for face in faces.iter().map(|face| FaceId(*face)) {
-                match asks_group {
-                    true => ask(face, false),
-                    false => forwarder.face_set_discovery_before(face, group).unwrap_or_default(),
+                match is_few {
+                    true => forwarder.face_set_discovery_beside(face, group).unwrap_or_default(),
+                    false => forwarder.face_set_discovery(face, false).unwrap_or_default(),
                 }
             }
         }

@@ -22,6 +22,9 @@ pub struct Discovery {
     /// Smallest MTU that a neighbour may have, octets.
     #[serde(deserialize_with = "mtu_octets_min")]
     pub mtu_octets_min: usize,
+    /// Floor of what is multicast, octets: a neighbour with a smaller MTU receives it by unicast.
+    #[serde(deserialize_with = "mtu_octets_min")]
+    pub group_mtu_octets_min: usize,
     /// Neighbours on one device at once; a further one is refused.
     pub neighbours_max: usize,
     /// The same on all devices.
@@ -64,6 +67,7 @@ impl Default for Discovery {
             enabled: true,
             heartbeat_ms: default.heartbeat_ns / 1_000_000,
             mtu_octets_min: default.mtu_octets_min,
+            group_mtu_octets_min: default.group_mtu_octets_min,
             neighbours_max: default.neighbours_max,
             neighbours_total_max: default.neighbours_total_max,
             quarantine_faults: default.quarantine_faults,
@@ -89,6 +93,7 @@ impl Discovery {
         Ok(namely_discovery::Config {
             heartbeat_ns: self.heartbeat_ms.saturating_mul(1_000_000),
             mtu_octets_min: self.mtu_octets_min,
+            group_mtu_octets_min: self.group_mtu_octets_min,
             neighbours_max: self.neighbours_max,
             neighbours_total_max: self.neighbours_total_max,
             quarantine_faults: self.quarantine_faults.max(1),

@@ -314,6 +314,7 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[discovery]", "enabled", "false"),
     ("[discovery]", "heartbeat_ms", "500"),
     ("[discovery]", "mtu_octets_min", "100"),
+    ("[discovery]", "group_mtu_octets_min", "100"),
     ("[discovery]", "neighbours_max", "7"),
     ("[discovery]", "neighbours_total_max", "7"),
     ("[discovery]", "quarantine_faults", "7"),

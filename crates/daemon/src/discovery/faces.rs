@@ -4,14 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use namely_discovery::Station;
+use namely_datagrams::ethernet::FrameSender;
+use namely_discovery::{Recipient, Station};
 use namely_forwarder::{Charge, FaceId};
+use namely_host::clock;
+use namely_io::udp;
+use namely_link::{LinkConfig, LinkKind, LinkSender, MTU_OCTETS_MIN, Outbound};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
-use namely_wire::mgmt::{FacePersistency, FaceStatus, RibEntry, Route, RouteOrigin, route_flags};
-use namely_wire::{Endpoint, FaceUri, MacAddress, Name};
+use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
+use namely_wire::{Endpoint, FaceUri, LpHeaders, MacAddress, Name};
 
 use super::home::Home;
-use super::link::{Link, Seen};
+use super::link::{Link, Medium, Seen};
 use crate::dataplane::{Core, DataPlane, Overheard};
 
 /// Attempts to make a face where a worker is making one to the same station just now.
@@ -90,6 +94,26 @@ impl Home for LinkFaces {
         self.plane.send(face, packet);
     }
 
+    /// What is lost here is said again when it is due again.
+    fn send_past_faces(&mut self, _: usize, link: &Link, to: Recipient, packet: Vec<u8>) {
+        let Some(seen) = link.seen else { return };
+        let frames = frames(packet, to.mtu);
+        let sent = match (to.station, seen.state.station, link.watched.medium) {
+            (Station::Ether(peer), Station::Ether(own), _) => {
+                let sender = FrameSender::open(seen.index, MacAddress(peer), MacAddress(own));
+                let sent = sender.and_then(|sender| sender.send(frames.iter().map(Vec::as_slice)));
+                sent.map(drop).map_err(|errno| errno.to_string())
+            }
+            (Station::Udp(peer), _, Medium::Udp { listener, .. }) => {
+                udp::send_beside(listener, peer, &frames).map_err(|error| error.to_string())
+            }
+            _ => return,
+        };
+        if let Err(why) = sent {
+            tracing::debug!("nothing is said to {}: {why}", to.station);
+        }
+    }
+
     fn settle(&self) {
         self.plane.settle();
     }
@@ -166,27 +190,15 @@ impl Home for LinkFaces {
         let _ = self.core.face_set_discovery(face, is_asked);
     }
 
-    /// Asks a neighbour before its group, which is asked only when nobody else answers.
-    fn ask_before(&self, face: FaceId, group: FaceId) {
-        let _ = self.core.face_set_discovery_before(face, group);
+    fn ask_beside(&self, face: FaceId, group: FaceId) {
+        let _ = self.core.face_set_discovery_beside(face, group);
     }
 
-    /// Has routes that were learned to a group's face, before there was another, lead to the only
-    /// neighbour of the link; of several nobody knows which one it was, so the next Interest asks
-    /// them.
-    fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64) {
-        let learned = RouteOrigin::PREFIX_ANNOUNCEMENT;
-        for RibEntry { prefix, routes } in self.core.rib_snapshot(now_ns) {
-            let is_meant = |route: &&Route| route.face_id == group.0 && route.origin == learned;
-            let Some(route) = routes.iter().find(is_meant) else { continue };
-            if let Some(face_id) = only {
-                let route = Route { face_id, ..*route };
-                if let Err(error) = self.core.rib_register_for(Charge::Holder, &prefix, &route, now_ns) {
-                    tracing::debug!(%prefix, "no learned route was moved: {error}");
-                }
-            }
-            self.core.rib_unregister(&prefix, group, learned);
-        }
+    fn copy_to(&self, group: FaceId, faces: &[u64]) {
+        let faces: Vec<FaceId> = faces.iter().copied().map(FaceId).collect();
+        // One that has gone meanwhile receives and answers nothing anyway.
+        let _ = self.core.face_set_copied(group, &faces);
+        self.plane.copy_to(group, faces);
     }
 
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
@@ -212,4 +224,17 @@ impl Home for LinkFaces {
 
     /// Its faces end with the router.
     fn leave(&mut self) {}
+}
+
+/// The frames of a packet, of at most `mtu` octets. Sequences are the time, so that those of
+/// different packets do not meet.
+fn frames(packet: Vec<u8>, mtu: usize) -> Vec<Vec<u8>> {
+    let mtu = mtu.max(MTU_OCTETS_MIN);
+    let now_ns = clock::monotonic_ns();
+    let mut sender = LinkSender::new(LinkConfig::new(LinkKind::Datagram { mtu }), now_ns);
+    let mut frames = Vec::new();
+    let outbound = Outbound { headers: LpHeaders::default(), packet, hop_limit: None };
+    // A packet of discovery fits into the fragments that there may be, whatever the MTU.
+    let _ = sender.send(outbound, now_ns, &mut |frame| frames.push(frame.slices().concat()));
+    frames
 }

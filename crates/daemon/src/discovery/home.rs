@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use namely_discovery::Station;
+use namely_discovery::{Recipient, Station};
 use namely_forwarder::FaceId;
 use namely_wire::{FaceUri, Name};
 
@@ -30,6 +30,9 @@ pub(super) trait Home: Send {
     /// Sends a packet past the forwarder.
     fn send(&mut self, face: FaceId, packet: Vec<u8>);
 
+    /// Sends a packet to a station of a link that has no face.
+    fn send_past_faces(&mut self, number: usize, link: &Link, to: Recipient, packet: Vec<u8>);
+
     /// Waits until what was sent is on its way.
     fn settle(&self);
 
@@ -51,11 +54,12 @@ pub(super) trait Home: Send {
     /// Whether a face is asked for what no route leads to.
     fn ask(&self, face: FaceId, is_asked: bool);
 
-    /// Asks a neighbour before its group.
-    fn ask_before(&self, face: FaceId, group: FaceId);
+    /// Asks a neighbour beside its group.
+    fn ask_beside(&self, face: FaceId, group: FaceId);
 
-    /// Has learned routes to a group lead to the only neighbour of the link.
-    fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64);
+    /// Has these faces, and no others, receive what is sent to a group: of neighbours whose MTU is
+    /// below that of the group.
+    fn copy_to(&self, group: FaceId, faces: &[u64]);
 
     /// A route to a neighbour.
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64);

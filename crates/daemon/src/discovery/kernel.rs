@@ -9,7 +9,7 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::DEFAULT_GROUP;
 use namely_datagrams::ethernet::messages::Messages;
 use namely_discovery::message::DISCOVERY;
-use namely_discovery::{Station, concerns_discovery};
+use namely_discovery::{Recipient, Station, concerns_discovery};
 use namely_forwarder::{Charge, FaceId};
 use namely_mgmt::{CreateFaceError, Faces, Tables};
 use namely_wire::mgmt::{Route, RouteOrigin, route_flags};
@@ -113,6 +113,14 @@ impl Home for KernelLinks {
         }
     }
 
+    fn send_past_faces(&mut self, number: usize, _: &Link, to: Recipient, packet: Vec<u8>) {
+        let Station::Ether(octets) = to.station else { return };
+        let socket = self.sockets.get(number).and_then(Option::as_ref);
+        if let Some(Err(errno)) = socket.map(|socket| socket.send(MacAddress(octets), &packet)) {
+            tracing::debug!("nothing is said to {}: {errno}", to.station);
+        }
+    }
+
     /// What is sent is on its way when that returns.
     fn settle(&self) {}
 
@@ -160,9 +168,10 @@ impl Home for KernelLinks {
     /// The kernel's strategies learn no routes.
     fn ask(&self, _: FaceId, _: bool) {}
 
-    fn ask_before(&self, _: FaceId, _: FaceId) {}
+    fn ask_beside(&self, _: FaceId, _: FaceId) {}
 
-    fn move_learned(&self, _: FaceId, _: Option<u64>, _: u64) {}
+    /// The kernel's groups are as long as their device's frames, whoever hears them.
+    fn copy_to(&self, _: FaceId, _: &[u64]) {}
 
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
         let route = Route {

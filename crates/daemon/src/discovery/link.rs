@@ -93,9 +93,10 @@ pub(super) struct Link {
     pub(super) group: FaceId,
     /// As it was last seen; `None` while it is not there, down, or without an address.
     pub(super) seen: Option<Seen>,
-    /// The faces of its neighbours, as they were when it was last decided who is asked for what no
-    /// route leads to.
-    pub(super) neighbours: Vec<u64>,
+    /// The faces of its neighbours that are asked for what no route leads to.
+    pub(super) asked: Vec<u64>,
+    /// Those whose MTU is below that of the group.
+    pub(super) small: Vec<u64>,
 }
 
 /// What was seen of a link.
@@ -118,7 +119,8 @@ impl Link {
     fn state(&self, device: &Device) -> Option<LinkState> {
         let mtu = device.mtu.min(namely_wire::LP_PACKET_OCTETS_MAX);
         let Medium::Udp { group, listener } = self.watched.medium else {
-            return Some(LinkState { station: Station::Ether(device.address.0), mtu });
+            let station = Station::Ether(device.address.0);
+            return Some(LinkState { station, mtu, network_bits: 0 });
         };
         let own = match listener.ip() {
             ip if !ip.is_unspecified() => ip,
@@ -126,7 +128,10 @@ impl Link {
         };
         let headers = if own.is_ipv4() { UDP4_OCTETS } else { UDP6_OCTETS };
         let station = Station::Udp(SocketAddr::new(own, listener.port()));
-        Some(LinkState { station, mtu: mtu.saturating_sub(headers) })
+        let network_bits = monitor::network_bits(device.index, own).ok().flatten();
+        // Of which network it is has to be known, so that nothing is sent to others.
+        let network_bits = network_bits.unwrap_or(if own.is_ipv4() { 32 } else { 128 });
+        Some(LinkState { station, mtu: mtu.saturating_sub(headers), network_bits })
     }
 
     /// Whether a peer of UDP is on this link: its zone says so, or the address by which this host

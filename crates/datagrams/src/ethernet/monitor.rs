@@ -3,6 +3,7 @@
 //! Notifications only say that something may have changed; what is true is then asked for. So
 //! nothing is lost when a burst of notifications is.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namely_wire::MacAddress;
@@ -13,6 +14,9 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 /// Octets of the headers `nlmsghdr` and `ifinfomsg`.
 const MESSAGE_HEADER_OCTETS: usize = 16;
 const LINK_HEADER_OCTETS: usize = 16;
+
+/// Octets of `ifaddrmsg`.
+const ADDRESS_HEADER_OCTETS: usize = 8;
 
 /// Longest answer that is read. The kernel's, with statistics and all, have less than 4 KiB.
 const ANSWER_OCTETS: usize = 32 << 10;
@@ -80,6 +84,89 @@ pub fn device(name: &str) -> Result<Option<Device>, Errno> {
     // The kernel has answered by the time that the request is sent.
     let (length, _) = rustix::net::recv(&socket, &mut *octets, RecvFlags::DONTWAIT)?;
     parse(&octets[..length])
+}
+
+/// How many leading bits of its address `own` on the device with this number are those of its
+/// network; `None` if the device does not have that address.
+///
+/// # Errors
+/// Environment: the system does not answer.
+pub fn network_bits(index: u32, own: IpAddr) -> Result<Option<u8>, Errno> {
+    let socket = open(0)?;
+    rustix::net::send(&socket, &addresses_request(), SendFlags::empty())?;
+    let mut octets = vec![0; ANSWER_OCTETS];
+    loop {
+        let (length, _) = rustix::net::recv(&socket, &mut *octets, RecvFlags::DONTWAIT)?;
+        match find_network(&octets[..length], index, own) {
+            Addresses::More => {}
+            Addresses::Found(bits) => return Ok(Some(bits)),
+            Addresses::End => return Ok(None),
+        }
+    }
+}
+
+/// `RTM_GETADDR`, of all devices.
+fn addresses_request() -> Vec<u8> {
+    let mut octets = Vec::new();
+    octets.extend_from_slice(&((MESSAGE_HEADER_OCTETS + ADDRESS_HEADER_OCTETS) as u32).to_ne_bytes());
+    octets.extend_from_slice(&libc::RTM_GETADDR.to_ne_bytes());
+    octets.extend_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+    octets.resize(MESSAGE_HEADER_OCTETS + ADDRESS_HEADER_OCTETS, 0);
+    octets
+}
+
+/// What a part of the list of addresses comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addresses {
+    Found(u8),
+    More,
+    End,
+}
+
+/// Looks for an address of a device in a part of the list.
+fn find_network(part: &[u8], index: u32, own: IpAddr) -> Addresses {
+    let mut rest = part;
+    while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
+        let Some(message) = rest.get(..length).filter(|_| length >= MESSAGE_HEADER_OCTETS) else {
+            return Addresses::End;
+        };
+        let kind = u16::from_ne_bytes([message[4], message[5]]);
+        if kind != libc::RTM_NEWADDR {
+            return Addresses::End;
+        }
+        if let Some(bits) = network_of(&message[MESSAGE_HEADER_OCTETS..], index, own) {
+            return Addresses::Found(bits);
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Addresses::More
+}
+
+/// The bits of the network if this is that address. A device between two has no network but its
+/// other end, whose address is beside the local one: 0.
+fn network_of(message: &[u8], index: u32, own: IpAddr) -> Option<u8> {
+    let [_, bits, _, _, a, b, c, d, attributes @ ..] = message else { return None };
+    if u32::from_ne_bytes([*a, *b, *c, *d]) != index {
+        return None;
+    }
+    let (mut local, mut address) = (None, None);
+    let mut rest = attributes;
+    while let [a, b, c, d, ..] = *rest {
+        let (length, kind) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
+        let value = rest.get(4..length)?;
+        match kind {
+            libc::IFA_LOCAL => local = Some(value),
+            libc::IFA_ADDRESS => address = Some(value),
+            _ => {}
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    let is_own = |value: &[u8]| match own {
+        IpAddr::V4(own) => value == own.octets(),
+        IpAddr::V6(own) => value == own.octets(),
+    };
+    let is_between_two = local.is_some() && address.is_some_and(|address| local != Some(address));
+    local.or(address).filter(|value| is_own(value)).map(|_| if is_between_two { 0 } else { *bits })
 }
 
 fn open(groups: u32) -> Result<OwnedFd, Errno> {
@@ -153,6 +240,38 @@ mod tests {
         assert_eq!(device.address, MacAddress([0; 6]));
         assert_eq!(super::device("namely-none").unwrap(), None);
         assert_eq!(super::device("a name longer than any device has").unwrap(), None);
+    }
+
+    #[test]
+    fn the_loopback_has_the_network_127_and_no_other_address() {
+        let index = device("lo").unwrap().unwrap().index;
+        let bits = |address: &str| network_bits(index, address.parse().unwrap()).unwrap();
+        assert_eq!((bits("127.0.0.1"), bits("192.0.2.1")), (Some(8), None));
+        assert_eq!(network_bits(u32::MAX, "127.0.0.1".parse().unwrap()), Ok(None));
+    }
+
+    #[test]
+    fn lists_of_addresses_that_end_early_name_no_network() {
+        let own: IpAddr = "10.9.7.1".parse().unwrap();
+        let mut message = vec![0u8; MESSAGE_HEADER_OCTETS];
+        message[..4].copy_from_slice(&32u32.to_ne_bytes());
+        message[4..6].copy_from_slice(&libc::RTM_NEWADDR.to_ne_bytes());
+        message.extend([2, 24, 0, 0]);
+        message.extend(7u32.to_ne_bytes());
+        message.extend(8u16.to_ne_bytes());
+        message.extend(libc::IFA_LOCAL.to_ne_bytes());
+        message.extend([10, 9, 7, 1]);
+        let list = [&message[..], &message].concat();
+        assert_eq!(find_network(&list, 7, own), Addresses::Found(24));
+        assert_eq!(find_network(&list, 8, own), Addresses::More);
+        for end in 0..message.len() {
+            assert_ne!(find_network(&message[..end], 7, own), Addresses::Found(24), "{end}");
+        }
+        // A length of nothing ends the list.
+        assert_eq!(find_network(&[0; 64], 7, own), Addresses::End);
+        let mut endless = message;
+        endless[24..26].copy_from_slice(&0u16.to_ne_bytes());
+        assert_eq!(find_network(&endless, 7, own), Addresses::More);
     }
 
     #[test]

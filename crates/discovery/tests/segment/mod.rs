@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use namely_discovery::message::{OwnHello, OwnReply};
 use namely_discovery::{
-    Action, Config, Discovery, Face, Heard, InterfaceId, Key, LinkState, Note, Phase, Proof, Station,
+    Action, Config, Discovery, Face, Heard, InterfaceId, Key, LinkState, Note, Phase, Proof, Recipient,
+    Station,
 };
 use namely_wire::{DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo, SignatureType};
 
@@ -71,6 +72,15 @@ fn is_right(packet: &[u8], key: &Key) -> bool {
     view.signature_value == signature(key, &[view.signed_portion])
 }
 
+/// A reply to a hello, as an attacker writes it.
+pub fn reply_of(from: Station, (mtu, agreed): (u64, u64), hello: &[u8], key: &Key, time_ms: u64) -> Vec<u8> {
+    let name = Name::new().join_generic("ndp").join_generic(from.to_string()).join_generic(mtu.to_string());
+    let mut w = namely_wire::tlv::Writer::new();
+    name.as_name().encode(&mut w);
+    w.tlv(129, key).nni(131, 5).nni(133, time_ms).nni(137, agreed);
+    reply(&InterestView::parse(hello).unwrap().name.to_name(), &w.into_vec(), key)
+}
+
 /// What a hello says, as an attacker writes it.
 pub fn hello_of(from: Station, mtu: &str, prefixes: &[&str], key: &Key, time_ms: u64) -> Vec<u8> {
     let mut name = Name::new().join_generic("ndp").join_generic(from.to_string()).join_generic(mtu);
@@ -110,6 +120,10 @@ pub struct Node {
     pub verified: u64,
     pub last_hello: Vec<u8>,
     pub last_reply: Vec<u8>,
+    /// The last hello to all, which anybody on the link has heard.
+    pub last_group_hello: Vec<u8>,
+    /// Messages by where they went; `None` is the group.
+    pub sent_to: HashMap<Option<Station>, u64>,
     tick_ns: Option<u64>,
 }
 
@@ -125,6 +139,8 @@ pub struct Segment {
     /// The most frames in a millisecond.
     pub busiest: u64,
     in_ms: (u64, u64),
+    /// Frames to stations that are no node: from whom, to which station, what.
+    pub caught: Vec<(usize, Station, Vec<u8>)>,
 }
 
 impl Segment {
@@ -138,6 +154,7 @@ impl Segment {
             loses: 0,
             busiest: 0,
             in_ms: (0, 0),
+            caught: Vec::new(),
         }
     }
 
@@ -148,7 +165,7 @@ impl Segment {
         let machine = Discovery::new(config, key, 0x9e37_79b9_7f4a_7c15 ^ (n as u64 + 1) << 17, self.now_ns);
         self.nodes.push(Node {
             machine,
-            link: LinkState { station: station(n), mtu },
+            link: LinkState { station: station(n), mtu, network_bits: 0 },
             is_up: false,
             key,
             time_ms: 1_000_000 + 3_600_000 * (n as u64 % 3),
@@ -164,6 +181,8 @@ impl Segment {
             verified: 0,
             last_hello: Vec::new(),
             last_reply: Vec::new(),
+            last_group_hello: Vec::new(),
+            sent_to: HashMap::new(),
             tick_ns: None,
         });
         self.by_station.insert(station(n), n);
@@ -258,17 +277,15 @@ impl Segment {
                 node.last_hello.clone_from(&packet);
                 if to.is_none() {
                     node.hello_mtu = node.group_mtu;
+                    node.last_group_hello.clone_from(&packet);
                 }
-                node.machine.hello_sent(interface, to.map(|(_, station)| station), digest, now_ns);
-                self.send(n, to.map(|(_, station)| station), packet);
+                node.machine.hello_sent(interface, to.map(|to| to.station), digest, now_ns);
+                self.send(n, to, packet);
             }
-            Action::SendReply { face, reply } => {
+            Action::SendReply { to, reply, .. } => {
                 let packet = node.sign_reply(&reply);
                 node.last_reply.clone_from(&packet);
-                let to = node.faces.get(&face).copied();
-                if to.is_some() {
-                    self.send(n, to, packet);
-                }
+                self.send(n, Some(to), packet);
             }
             Action::Verify { ticket, key, packet } => {
                 node.verified += 1;
@@ -280,7 +297,7 @@ impl Segment {
                 node.next_face += 1;
                 node.faces.insert(face, station);
                 node.mtus.insert(face, mtu);
-                node.machine.face_made(interface, station, Some(face), now_ns, more);
+                node.machine.face_made(interface, station, Some(face), more);
             }
             Action::DestroyFace { face } => {
                 node.faces.remove(&face).expect("it was there");
@@ -297,13 +314,20 @@ impl Segment {
         }
     }
 
-    fn send(&mut self, from: usize, to: Option<Station>, packet: Vec<u8>) {
+    fn send(&mut self, from: usize, to: Option<Recipient>, packet: Vec<u8>) {
         let node = &mut self.nodes[from];
         if !node.is_up {
             return;
         }
+        // A face that has gone takes nothing; a station that is no neighbour needs none.
+        if to.is_some_and(|to| to.face.is_some_and(|face| !node.faces.contains_key(&face))) {
+            return;
+        }
         // Each frame has a header of Ethernet, and fragments one of NDNLPv2.
-        let mtu = to.map_or(node.group_mtu, |_| node.link.mtu).max(64);
+        let mtu = to.map_or(node.group_mtu, |to| to.mtu).max(64);
+        let to = to.map(|to| to.station);
+        // Where it was sent, so that tests see which stations hear of this node.
+        *node.sent_to.entry(to).or_default() += 1;
         let frames = if packet.len() <= mtu { 1 } else { packet.len().div_ceil(mtu - 24) };
         node.sent_octets += (packet.len() + frames * (14 + 24)) as u64;
         node.sent += 1;
@@ -315,6 +339,9 @@ impl Segment {
             Some(station) => self.by_station.get(&station).copied().into_iter().collect(),
             None => (0..self.nodes.len()).filter(|n| *n != from).collect(),
         };
+        if let Some(to) = to.filter(|_| receivers.is_empty()) {
+            self.caught.push((from, to, packet.clone()));
+        }
         for receiver in receivers {
             let is_lost = self.loses > 0 && self.next.is_multiple_of(self.loses);
             if is_lost {
@@ -374,6 +401,11 @@ impl Segment {
 }
 
 impl Node {
+    /// Its clock shows this from now on.
+    pub fn set_clock_ms(&mut self, ms: u64) {
+        self.time_ms = ms;
+    }
+
     pub fn sign_hello(&mut self, about: &OwnHello) -> Vec<u8> {
         self.time_ms += 1;
         hello(about.name(), &about.parameters(), &self.key, self.time_ms)

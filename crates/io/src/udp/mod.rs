@@ -15,3 +15,4 @@ pub(crate) mod peers;
 
 pub use kernel_drops::kernel_drops;
 pub use multicast::address_towards;
+pub use peer::send_beside;

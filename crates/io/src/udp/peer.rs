@@ -9,7 +9,7 @@ use std::sync::Arc;
 use namely_datagrams::mmsg;
 use namely_datagrams::udp::{self, UdpSender};
 use rustix::io::Errno;
-use rustix::net::{SocketType, sockopt};
+use rustix::net::{SendFlags, SocketType, sockopt};
 
 use super::datagrams;
 use super::identity::{inode, uri};
@@ -116,6 +116,23 @@ pub(crate) fn connect(
     }
     rustix::net::connect(&socket, peer).map_err(OpenError::system(doing()))?;
     Ok(socket)
+}
+
+/// Sends datagrams to a peer that has no face, from the port that this process listens on at
+/// `local`. What the system does not take is lost.
+///
+/// # Errors
+/// Environment: the system refused the socket or the first datagram.
+pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -> Result<(), OpenError> {
+    // Connected to this peer, the socket takes no other peer's datagrams for as long as it lives.
+    let socket = connect(&peer, Some(local), true, &IoOptions::default())?;
+    for (place, datagram) in datagrams.iter().enumerate() {
+        match rustix::net::send(&socket, datagram, SendFlags::DONTWAIT) {
+            Err(errno) if place == 0 => return Err(OpenError::system(format!("sending to {peer}"))(errno)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The receiving half of a transport to one peer.

@@ -1,0 +1,192 @@
+//! State only after proof: who has not answered a challenge of one's own has no face, no route and
+//! no word in what others send, and who has may not shrink what is multicast below its floor.
+
+use crate::segment;
+
+use namely_discovery::{Action, Config, Counter, Discovery, Heard, LinkState, Phase, Proof, Station};
+use segment::{LINK, MS, SECOND, Segment, hello_of, key, reply_of, station};
+
+const EVIL: usize = 66;
+
+/// A hello that node 0 has multicast just now.
+fn overheard(link: &mut Segment) -> Vec<u8> {
+    let before = link.nodes[0].last_group_hello.clone();
+    while link.nodes[0].last_group_hello == before {
+        link.run(10 * MS);
+    }
+    link.nodes[0].last_group_hello.clone()
+}
+
+/// Routers that have each other, one for each MTU.
+fn link(mtus: &[usize]) -> Segment {
+    let mut link = Segment::new();
+    for mtu in mtus {
+        let n = link.add(*mtu, Config::default());
+        link.up(n);
+    }
+    link.run(4 * SECOND);
+    link
+}
+
+#[test]
+fn forged_replies_to_an_overheard_hello_prove_nobody() {
+    let mut link = link(&[1500, 1500]);
+    let hello = overheard(&mut link);
+    for n in 1000..1256 {
+        let reply = reply_of(station(n), (1500, 1500), &hello, &key(n), 1);
+        link.inject(0, station(n), true, &reply);
+    }
+    let proven = |link: &Segment| {
+        let all = link.nodes[0].machine.neighbours(link.now_ns);
+        all.filter(|neighbour| neighbour.phase == Phase::Proven).count()
+    };
+    assert_eq!((proven(&link), link.nodes[0].mtus.len()), (1, 1));
+    link.run(2 * SECOND);
+    assert_eq!((link.nodes[0].machine.len(), link.proven(0)), (1, vec![1]), "and they are gone");
+}
+
+#[test]
+fn a_station_that_proved_nothing_shrinks_no_group() {
+    let mut link = link(&[1500, 1500]);
+    for n in 0..20 {
+        let evil = station(EVIL + n);
+        link.inject(0, evil, false, &hello_of(evil, "64", &[], &key(EVIL + n), 1));
+        link.run(300 * MS);
+        assert_eq!(link.nodes[0].group_mtu, 1500);
+    }
+}
+
+#[test]
+fn a_group_shrinks_to_its_floor_and_not_one_octet_below() {
+    for (mtu, group_mtu) in [(576, 576), (575, 1500)] {
+        let mut link = link(&[1500, 1500, mtu]);
+        assert_eq!(link.nodes[0].group_mtu, group_mtu, "{mtu}");
+        let faces: Vec<bool> = link.nodes[0].machine.faces().map(|face| face.is_small).collect();
+        assert_eq!(faces, [false, mtu < 576]);
+        // Who is below it hears the hellos all the same, and stays.
+        link.run(60 * SECOND);
+        assert_eq!((link.proven(0), link.proven(2)), (vec![1, 2], vec![0, 1]));
+        let expired = |n| link.count(n, Counter::NeighboursExpired);
+        assert_eq!((expired(0), expired(2)), (0, 0));
+    }
+    // The floor is a setting.
+    let mut link = Segment::new();
+    for mtu in [1500, 100] {
+        let n = link.add(mtu, Config { group_mtu_octets_min: 100, ..Config::default() });
+        link.up(n);
+    }
+    link.run(4 * SECOND);
+    assert_eq!(link.nodes[0].group_mtu, 100);
+}
+
+/// A router whose UDP link has the network 10.9.7.0/24.
+fn udp() -> Discovery {
+    let own = Station::Udp("10.9.7.1:6363".parse().unwrap());
+    let mut machine = Discovery::new(Config::default(), key(0), 1, SECOND);
+    let state = LinkState { station: own, mtu: 1472, network_bits: 24 };
+    machine.interface(LINK, Some(state), SECOND, &mut Vec::new());
+    machine
+}
+
+#[test]
+fn a_station_outside_the_network_of_the_link_is_sent_nothing() {
+    for (host, is_inside) in
+        [("10.9.7.255", true), ("10.9.8.0", false), ("10.9.6.255", false), ("192.0.2.1", false)]
+    {
+        let mut machine = udp();
+        let target = Station::Udp(format!("{host}:6363").parse().unwrap());
+        let mut sent = 0;
+        for n in 0..25u64 {
+            let packet = hello_of(target, "1472", &[], &key(9), n + 1);
+            let heard = Heard { interface: LINK, source: target, is_unicast: false, packet: &packet };
+            let now_ns = SECOND + n * 100 * MS;
+            let mut out = Vec::new();
+            machine.hear(heard, now_ns, &mut out);
+            let tickets: Vec<u64> = out
+                .iter()
+                .filter_map(|action| match action {
+                    Action::Verify { ticket, .. } => Some(*ticket),
+                    _ => None,
+                })
+                .collect();
+            tickets.into_iter().for_each(|ticket| machine.verified(ticket, Proof::Right, now_ns, &mut out));
+            machine.tick(now_ns, &mut out);
+            let is_to_target = |action: &&Action| match action {
+                Action::SendHello { to, .. } => to.is_some(),
+                Action::SendReply { .. } | Action::MakeFace { .. } => true,
+                _ => false,
+            };
+            sent += out.iter().filter(is_to_target).count();
+        }
+        assert_eq!(sent > 0, is_inside, "{host}");
+        assert_eq!(machine.counters().get(Counter::OtherNetwork), if is_inside { 0 } else { 25 });
+    }
+}
+
+/// Faults of station `n` until it is in quarantine at node 0.
+fn quarantine(link: &mut Segment, n: usize) {
+    for k in 0..=Config::default().quarantine_faults {
+        let mut wrong = hello_of(station(n), "1500", &[], &key(n), u64::MAX / 2 + k);
+        *wrong.last_mut().unwrap() ^= 1;
+        link.inject(0, station(n), false, &wrong);
+    }
+    assert!(link.nodes[0].machine.quarantined(link.now_ns).iter().any(|(_, at, _)| *at == station(n)));
+}
+
+#[test]
+fn quarantine_applies_to_replies_of_strangers_and_neighbours() {
+    let mut link = link(&[1500, 1500]);
+    let hello = overheard(&mut link);
+    for n in [1, EVIL] {
+        quarantine(&mut link, n);
+        let (verified, refused) = (link.nodes[0].verified, link.count(0, Counter::Quarantined));
+        let reply = reply_of(station(n), (1500, 1500), &hello, &key(n), u64::MAX / 2);
+        link.inject(0, station(n), true, &reply);
+        assert_eq!(link.count(0, Counter::Quarantined), refused + 1, "{n}");
+        assert_eq!(link.nodes[0].verified, verified, "{n}");
+    }
+}
+
+#[test]
+fn a_neighbour_in_quarantine_stays_by_its_answers_and_changes_nothing_by_them() {
+    let mut link = link(&[1500, 1500]);
+    let open = Config { open: true, ..Config::default() };
+    link.reconfigure(0, open);
+    quarantine(&mut link, 1);
+    let prefixes = vec!["/lab".parse().unwrap()];
+    link.reconfigure(1, Config { prefixes, ..Config::default() });
+    link.set_mtu(1, 1000);
+    link.run(20 * SECOND);
+    assert_eq!((link.proven(0), link.mtu(0, 1)), (vec![1], Some(1500)));
+    assert!(link.nodes[0].routes.is_empty());
+    link.run(20 * SECOND);
+    assert_eq!((link.mtu(0, 1), link.nodes[0].routes.len()), (Some(1000), 1), "when it is over");
+}
+
+#[test]
+fn what_a_reply_says_that_both_can_take_is_the_mtu_until_either_says_another() {
+    let mut link = link(&[1500]);
+    let evil = station(EVIL);
+    link.inject(0, evil, false, &hello_of(evil, "1500", &[], &key(EVIL), 1));
+    let challenge = link.nodes[0].last_hello.clone();
+    link.inject(0, evil, true, &reply_of(evil, (1500, 900), &challenge, &key(EVIL), 2));
+    assert_eq!(link.mtu(0, EVIL), Some(900));
+    link.inject(0, evil, false, &hello_of(evil, "1500", &[], &key(EVIL), 3));
+    assert_eq!(link.mtu(0, EVIL), Some(900), "a hello does not say it");
+    link.inject(0, evil, false, &hello_of(evil, "1400", &[], &key(EVIL), 4));
+    assert_eq!(link.mtu(0, EVIL), Some(1400));
+    link.set_mtu(0, 1300);
+    assert_eq!(link.mtu(0, EVIL), Some(1300));
+}
+
+#[test]
+fn a_neighbour_that_starts_again_with_an_earlier_clock_is_back_after_a_challenge() {
+    let mut link = link(&[1500, 1500]);
+    let (now_ns, state) = (link.now_ns, link.nodes[1].link);
+    link.nodes[1].machine = Discovery::new(Config::default(), key(1), 77, now_ns);
+    link.nodes[1].set_clock_ms(5);
+    link.drive(1, |machine, out| machine.interface(LINK, Some(state), now_ns, out));
+    link.run(10 * SECOND);
+    assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
+    assert_eq!(link.count(0, Counter::NeighboursExpired), 0);
+}
