@@ -6,9 +6,10 @@ use std::time::Duration;
 use namely_wire::mgmt::{Command, ControlParameters};
 
 use crate::beside::{Scene, Station};
+use crate::common::PATIENCE;
 use crate::common::client::named;
-use crate::common::{PATIENCE, until};
 use crate::segment::{Net, mac, neighbours};
+use namely_skip::until;
 
 #[test]
 fn a_silent_neighbour_costs_a_producer_without_discovery_no_fetch() {
