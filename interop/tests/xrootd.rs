@@ -2,11 +2,12 @@
 //! ordinary user on a free port, hands out files that `namely serve` serves under names of CMS, to
 //! `xrdcp`, `xrdfs`, XRootD's Python client, uproot and curl.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -334,6 +335,55 @@ fn sums_are_those_of_the_catalogue_or_computed_once_within_a_clients_budget() {
     for _ in 0..3 {
         assert_eq!(told("other"), other, "what is known costs nothing");
         assert_eq!(told("known"), "adler32 12345678", "nor does what the catalogue tells");
+    }
+}
+
+#[test]
+fn calls_of_one_host_that_wait_hold_up_no_other_host() {
+    let Some(site) = Site::new() else { return };
+    if TcpListener::bind("[::1]:0").is_err() {
+        return skip(Need::Kernel, "there is no IPv6, and so no second host");
+    }
+    fs::write(site.files.join("store/f"), "served").unwrap();
+    let _files = site.serve();
+    // Somebody who is asked and says nothing.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let face = format!("udp4://{}", silent.local_addr().unwrap());
+    let router = site.router.uri(Link::Unix);
+    let words = ["route", "add", "/cms/store/dead", &face, "--capture", "--router", &router];
+    let added = site.world.namely_command(words).output().unwrap();
+    assert!(added.status.success(), "{}", said(&added));
+    let server = site.start("shares", &site.words());
+    let url = |host: &str| server.url.replace("localhost", host);
+    let mut waiting: Vec<Child> = (0..44)
+        .map(|i| {
+            let mut command = site.world.command("xrdfs");
+            command.args([&url("127.0.0.1"), "stat", &format!("/store/dead/{i}")]);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    // As many are under way as will be: for two seconds none has been added.
+    let (mut asked, mut added) = (BTreeSet::new(), Instant::now());
+    while added.elapsed() < Duration::from_secs(2) || asked.len() < 20 {
+        assert!(added.elapsed() < Duration::from_secs(20), "{} calls are under way", asked.len());
+        let mut octets = [0; 9000];
+        let Ok(count) = silent.recv(&mut octets) else { continue };
+        // The names of two calls differ in their last digits.
+        let at = octets.windows(4).position(|window| window == b"dead").expect("a name below it");
+        if asked.insert(octets[at + 4..count.min(at + 8)].to_vec()) {
+            added = Instant::now();
+        }
+    }
+    for _ in 0..3 {
+        let begun = Instant::now();
+        site.done("xrdfs", &[&url("[::1]"), "cat", "/store/f"]);
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    }
+    assert!(waiting.iter_mut().any(|call| call.try_wait().unwrap().is_none()), "they waited meanwhile");
+    for call in &mut waiting {
+        let _ = call.kill();
+        call.wait().unwrap();
     }
 }
 
