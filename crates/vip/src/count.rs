@@ -22,6 +22,12 @@ pub fn vips_of(octets: u64, object_octets: u64) -> u64 {
     whole.saturating_mul(UNIT).saturating_add(part).min(COUNT_MAX)
 }
 
+/// Octets that VIPs for objects of `object_octets` are, rounded up.
+pub(crate) fn octets_of(vips: u64, object_octets: u64) -> u64 {
+    let octets = (u128::from(vips) * u128::from(object_octets)).div_ceil(u128::from(UNIT));
+    u64::try_from(octets).unwrap_or(u64::MAX)
+}
+
 /// The sum, at most [`COUNT_MAX`], and what was cut off.
 pub(crate) fn add(a: u64, b: u64) -> (u64, u64) {
     let sum = a.saturating_add(b);

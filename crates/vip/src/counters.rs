@@ -55,6 +55,8 @@ counters! {
     Replayed => "replayed",
     /// Too many requests in a slot.
     RateLimited => "rate_limited",
+    /// Too many packets whose signatures were wrong, or not looked at yet.
+    UnsignedLimited => "unsigned_limited",
     /// An answer to nothing that is asked, or is not asked any more.
     Unsolicited => "unsolicited",
     /// A further segment of counts that are not told any more.

@@ -22,13 +22,20 @@ pub const COUNTS_PER_SEGMENT: usize = 500;
 /// Segments of the counts of a neighbour.
 pub const SEGMENTS_MAX: usize = OBJECTS_MAX.div_ceil(COUNTS_PER_SEGMENT);
 
-/// Signed requests of a neighbour that are looked at in a slot.
+/// Requests of a neighbour, rightly signed, that are answered in a slot.
 pub const REQUESTS_MAX: u32 = 4;
+
+/// Packets of a neighbour whose signature may turn out wrong: so many at once, and so many a second.
+/// They leave the requests that are rightly signed alone.
+pub const UNSIGNED_BURST: u64 = 256;
+/// See [`UNSIGNED_BURST`].
+pub const UNSIGNED_PER_SECOND: u64 = 1000;
 
 /// How many times longer or shorter a neighbour's period may be than one's own.
 pub const PERIOD_RATIO_MAX: u64 = 16;
 
-/// VIPs that a neighbour may offer in a slot, in percent of what its link carries in that time.
+/// VIPs that a neighbour may offer, in percent of what its link carries since it offered last, of
+/// [`OFFERS_MAX`] slots at most.
 pub const OFFER_PERCENT_MAX: u64 = 125;
 
 /// Periods of a neighbour for which its counts are used.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use namely_wire::Name;
 
-use crate::limits::{OFFERS_MAX, REQUESTS_MAX, SEGMENTS_MAX};
+use crate::limits::{OFFERS_MAX, REQUESTS_MAX, SEGMENTS_MAX, UNSIGNED_BURST, UNSIGNED_PER_SECOND};
 
 /// VIPs that a neighbour has not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,37 @@ impl Assembly {
     }
 }
 
+/// Packets whose signature is not known to be right, by time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsigned {
+    /// Billionths of a packet.
+    left: u64,
+    at_ns: u64,
+}
+
+const WHOLE: u64 = 1_000_000_000;
+
+impl Unsigned {
+    fn new() -> Self {
+        Unsigned { left: UNSIGNED_BURST * WHOLE, at_ns: 0 }
+    }
+
+    /// Takes one, if there is one.
+    pub(crate) fn take(&mut self, now_ns: u64) -> bool {
+        let more = now_ns.saturating_sub(self.at_ns).saturating_mul(UNSIGNED_PER_SECOND);
+        self.at_ns = now_ns;
+        self.left = self.left.saturating_add(more).min(UNSIGNED_BURST * WHOLE);
+        let has_one = self.left >= WHOLE;
+        self.left -= if has_one { WHOLE } else { 0 };
+        has_one
+    }
+
+    /// One was signed rightly.
+    pub(crate) fn give_back(&mut self) {
+        self.left = self.left.saturating_add(WHOLE).min(UNSIGNED_BURST * WHOLE);
+    }
+}
+
 /// A neighbour that speaks VIP.
 #[derive(Clone, Debug)]
 pub(crate) struct Neighbour {
@@ -42,11 +73,17 @@ pub(crate) struct Neighbour {
     pub(crate) boot: Option<u64>,
     /// Its period, as it told, ms.
     pub(crate) period_ms: u64,
-    /// Times of its last requests, us: of A and of B.
+    /// Times of its last requests in this life, us: of A and of B.
     pub(crate) asked_us: [u64; 2],
+    /// The latest time of a request of former lives, us.
+    pub(crate) former_us: u64,
+    /// What was asked of it last when it began another life, us.
+    pub(crate) life_asked_us: Option<u64>,
     /// Slot in which it was told counts last.
     pub(crate) told_slot: u64,
-    /// Signed requests, and requests for segments, that are still looked at in this slot.
+    /// Packets that are to be verified.
+    pub(crate) unsigned: Unsigned,
+    /// Signed requests, and requests for segments, that are still answered in this slot.
     pub(crate) requests_left: u32,
     pub(crate) segments_left: u32,
     /// Times of what was asked of it and is not answered, us.
@@ -61,6 +98,8 @@ pub(crate) struct Neighbour {
     pub(crate) under_way: Vec<UnderWay>,
     /// Its last slot whose VIPs were entered here.
     pub(crate) entered: u64,
+    /// What the VIPs that it offers may come to just now, octets.
+    pub(crate) offered_left: u64,
 }
 
 impl Neighbour {
@@ -72,7 +111,10 @@ impl Neighbour {
             boot: None,
             period_ms: 0,
             asked_us: [0; 2],
+            former_us: 0,
+            life_asked_us: None,
             told_slot: 0,
+            unsigned: Unsigned::new(),
             requests_left: 0,
             segments_left: 0,
             counts_asked_us: None,
@@ -82,6 +124,7 @@ impl Neighbour {
             waiting: None,
             under_way: Vec::with_capacity(OFFERS_MAX),
             entered: 0,
+            offered_left: 0,
         }
     }
 
@@ -101,6 +144,14 @@ impl Neighbour {
     /// Returns true if counts were asked for and are not whole.
     pub(crate) fn is_awaited(&self) -> bool {
         self.counts_asked_us.is_some()
+    }
+
+    /// Another life begins, of whose requests none was heard.
+    pub(crate) fn live(&mut self, boot: u64) {
+        self.former_us = self.former_us.max(self.asked_us[0]).max(self.asked_us[1]);
+        self.asked_us = [0; 2];
+        self.life_asked_us = self.counts_asked_us;
+        self.boot = Some(boot);
     }
 
     /// Forgets a former life. What it has not acknowledged is taken out, to go back.

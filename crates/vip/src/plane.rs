@@ -23,6 +23,10 @@ use crate::link::Link;
 use crate::objects::Objects;
 use crate::placement::{Given, Knapsack, NOWHERE, Placer, Tier};
 
+/// Slots left out for which scores decay: a router that was stopped for longer does not count them
+/// all.
+const DECAYS_MAX: u64 = 1024;
+
 /// What the virtual cache follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Follow {
@@ -297,6 +301,17 @@ impl Plane {
             link.sent_score.iter_mut().for_each(|score| *score = decay.of(*score));
             if let Some((k, sent)) = link.sent {
                 link.sent_score[k] = add(link.sent_score[k], sent).0;
+            }
+        }
+    }
+
+    /// So many slots were left out, in which nothing came: scores decay as in these.
+    pub(crate) fn decay(&mut self, slots: u64) {
+        let decay = self.config.decay;
+        for _ in 0..slots.min(DECAYS_MAX) {
+            self.scores.iter_mut().for_each(|score| *score = decay.of(*score));
+            for link in &mut self.links {
+                link.sent_score.iter_mut().for_each(|score| *score = decay.of(*score));
             }
         }
     }

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use namely_wire::Name;
 
-use crate::count::{COUNT_MAX, vips_of};
+use crate::count::{COUNT_MAX, octets_of, vips_of};
 use crate::counters::{Counter, Counters};
 use crate::limits::{
     COUNTS_PER_SEGMENT, COUNTS_PERIODS, NEIGHBOURS_MAX, OFFER_PERCENT_MAX, OFFERS_MAX, PERIOD_RATIO_MAX,
@@ -220,6 +220,9 @@ impl Vip {
         }
         (new.phase, new.slot, new.began_ns) = (self.phase, self.slot, self.began_ns);
         (new.asked_us, new.counters) = (self.asked_us, self.counters.clone());
+        // A neighbour that is new may offer what comes to one slot.
+        let is_new = |b: &usize| links.get(*b).is_some_and(Option::is_none);
+        (0..links.len()).filter(is_new).for_each(|b| new.allow_offers_of(b, 1));
         *self = new;
         Ok(())
     }
@@ -229,6 +232,7 @@ impl Vip {
         let period_ns = u64::from(self.config.period_ms) * MS;
         if self.phase == Phase::Idle {
             self.began_ns = now_ns;
+            self.allow_offers(1);
             self.begin(wall_us, out);
         }
         self.send_if_due(now_ns, out);
@@ -238,13 +242,33 @@ impl Vip {
             let missed = (now_ns - self.began_ns) / period_ns - 1;
             if missed > 0 {
                 self.counters.count(Counter::SlotsMissed);
+                self.plane.decay(missed);
             }
             self.began_ns += (missed + 1) * period_ns;
+            self.allow_offers(missed + 1);
             self.begin(wall_us, out);
             self.send_if_due(now_ns, out);
         }
         let until = if self.phase == Phase::Asking { period_ns / 2 } else { period_ns };
         self.began_ns + until
+    }
+
+    /// So many slots have passed: neighbours may offer what their links carry in that time.
+    fn allow_offers(&mut self, slots: u64) {
+        (0..self.neighbours.len()).for_each(|b| self.allow_offers_of(b, slots));
+    }
+
+    fn allow_offers_of(&mut self, b: usize, slots: u64) {
+        let own_ms = u64::from(self.config.period_ms);
+        if let Some(Some(neighbour)) = self.neighbours.get_mut(b) {
+            let of = |ms: u64| {
+                let octets = of_slot(neighbour.octets_per_s_out, ms);
+                (octets / 100).saturating_mul(OFFER_PERCENT_MAX)
+            };
+            let most = of(own_ms.max(neighbour.period_ms)).saturating_mul(OFFERS_MAX as u64);
+            let more = of(own_ms).saturating_mul(slots);
+            neighbour.offered_left = neighbour.offered_left.saturating_add(more).min(most);
+        }
     }
 
     fn begin(&mut self, wall_us: u64, out: &mut Vec<Action>) {
@@ -334,9 +358,10 @@ impl Vip {
         out.push(Action::Answer { neighbour: b, name, content, last_segment: None });
     }
 
-    /// Looks at a packet of neighbour `b` before anything costly is done with it. Whoever signs has
-    /// a number of requests in a slot, so that the others cost hardly anything.
-    pub fn look(&mut self, b: usize, packet: &[u8]) -> Look {
+    /// Looks at a packet of neighbour `b` before anything costly is done with it. What is not known
+    /// to be signed by it uses up nothing of what it may ask in a slot, as anybody can send packets
+    /// in its name; there is a limit by time for what is verified in vain.
+    pub fn look(&mut self, b: usize, packet: &[u8], now_ns: u64) -> Look {
         let message = match Message::parse(packet) {
             Ok(message) => message,
             Err(refused) => return self.drop(refused.into()),
@@ -344,19 +369,20 @@ impl Vip {
         let Some(Some(neighbour)) = self.neighbours.get_mut(b) else {
             return self.drop(Counter::OtherRouter);
         };
-        let left = match message.body {
+        match message.body {
+            Body::Segment => return Look::Take,
             Body::Counts { .. } | Body::Offers { .. } => {
-                let is_asked = is_asked(neighbour, &self.config.router, &message.title);
-                return if is_asked { Look::Verify } else { self.drop(Counter::Unsolicited) };
+                if !is_asked(neighbour, &self.config.router, &message.title) {
+                    return self.drop(Counter::Unsolicited);
+                }
             }
-            Body::Segment => &mut neighbour.segments_left,
-            Body::AskCounts { .. } | Body::AskOffers { .. } => &mut neighbour.requests_left,
-        };
-        if *left == 0 {
-            return self.drop(Counter::RateLimited);
+            Body::AskCounts { .. } | Body::AskOffers { .. } => {
+                if message.title.router != neighbour.router {
+                    return self.drop(Counter::OtherRouter);
+                }
+            }
         }
-        *left -= 1;
-        if message.body == Body::Segment { Look::Take } else { Look::Verify }
+        if neighbour.unsigned.take(now_ns) { Look::Verify } else { self.drop(Counter::UnsignedLimited) }
     }
 
     fn drop(&mut self, counter: Counter) -> Look {
@@ -375,12 +401,21 @@ impl Vip {
             Ok(message) => message,
             Err(refused) => return self.counters.count(refused.into()),
         };
-        let Some(Some(neighbour)) = self.neighbours.get(b) else {
+        let Some(Some(neighbour)) = self.neighbours.get_mut(b) else {
             return self.counters.count(Counter::OtherRouter);
         };
         let is_request = !matches!(message.body, Body::Counts { .. } | Body::Offers { .. });
         if is_request && message.title.router != neighbour.router {
             return self.counters.count(Counter::OtherRouter);
+        }
+        if message.body != Body::Segment {
+            neighbour.unsigned.give_back();
+        }
+        if is_request && message.body != Body::Segment {
+            if neighbour.requests_left == 0 {
+                return self.counters.count(Counter::RateLimited);
+            }
+            neighbour.requests_left -= 1;
         }
         let heard = match message.body {
             Body::Segment => self.hear_segment_request(b, &message, out),
@@ -401,9 +436,16 @@ impl Vip {
         message: &Message<'_>,
         out: &mut Vec<Action>,
     ) -> Result<(), Counter> {
-        let Some(neighbour) = &self.neighbours[b] else { return Ok(()) };
-        let is_told = neighbour.told_slot == self.slot && neighbour.asked_us[0] == message.title.time_us;
-        if !is_told || message.title.segment > self.last_segment() {
+        let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
+        // Who names the time of what was asked has received it, or signed it.
+        if neighbour.told_slot != self.slot || neighbour.asked_us[0] != message.title.time_us {
+            return Err(Counter::Late);
+        }
+        if neighbour.segments_left == 0 {
+            return Err(Counter::RateLimited);
+        }
+        neighbour.segments_left -= 1;
+        if message.title.segment > self.last_segment() {
             return Err(Counter::Late);
         }
         self.tell_counts(b, message, out);
@@ -439,20 +481,28 @@ impl Vip {
     fn note_request(&mut self, b: usize, message: &Message<'_>, boot: u64) -> Result<(), Counter> {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
         let (time_us, kind) = (message.title.time_us, usize::from(message.title.about == About::Offers));
-        let latest_us = neighbour.asked_us[0].max(neighbour.asked_us[1]);
+        let latest_us = neighbour.former_us.max(neighbour.asked_us[0]).max(neighbour.asked_us[1]);
         let is_new_life = neighbour.boot != Some(boot);
         if time_us <= if is_new_life { latest_us } else { neighbour.asked_us[kind] } {
             return Err(Counter::Replayed);
         }
-        neighbour.asked_us[kind] = time_us;
         if is_new_life {
-            if neighbour.boot.is_some() {
-                self.counters.count(Counter::Restarts);
-            }
-            neighbour.forget().for_each(|u| self.plane.give_back(u.object, u.vips));
-            neighbour.boot = Some(boot);
+            self.begin_life(b, boot);
+        }
+        if let Some(neighbour) = &mut self.neighbours[b] {
+            neighbour.asked_us[kind] = time_us;
         }
         Ok(())
+    }
+
+    /// A neighbour has started anew: nothing of its former life counts.
+    fn begin_life(&mut self, b: usize, boot: u64) {
+        let Some(neighbour) = &mut self.neighbours[b] else { return };
+        if neighbour.boot.is_some() {
+            self.counters.count(Counter::Restarts);
+        }
+        neighbour.forget().for_each(|u| self.plane.give_back(u.object, u.vips));
+        neighbour.live(boot);
     }
 
     fn tell_counts(&self, b: usize, message: &Message<'_>, out: &mut Vec<Action>) {
@@ -510,8 +560,15 @@ impl Vip {
             return Err(Counter::Unsolicited);
         }
         if neighbour.boot != Some(boot) {
-            return Err(Counter::OtherBoot);
+            // Its clock may be behind that of its former life, so that its requests are refused. But
+            // it answers what it was asked just now: this life is the present one, unless a request
+            // of a later one has come meanwhile.
+            if neighbour.life_asked_us == neighbour.counts_asked_us {
+                return Err(Counter::OtherBoot);
+            }
+            self.begin_life(b, boot);
         }
+        let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
         let assembly = &mut neighbour.assembly;
         let segment = message.title.segment;
         let is_first = assembly.of.is_none();
@@ -563,11 +620,15 @@ impl Vip {
                 self.counters.count(Counter::UnknownObject);
                 continue;
             };
-            let most = vips_of(octets, self.objects.as_slice()[k].octets);
+            // All offers together are no more than the link carries, and none of them alone.
+            let size = self.objects.as_slice()[k].octets;
+            let most = vips_of(octets.min(neighbour.offered_left), size);
             if vips > most {
                 self.counters.count(Counter::OfferCut);
             }
-            self.plane.receive(k, vips.min(most));
+            let taken = vips.min(most);
+            neighbour.offered_left = neighbour.offered_left.saturating_sub(octets_of(taken, size));
+            self.plane.receive(k, taken);
         }
         self.counters.count(Counter::OffersHeard);
         Ok(())

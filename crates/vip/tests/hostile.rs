@@ -5,7 +5,7 @@ use crate::network;
 
 use namely_vip::limits::{
     COUNTS_PER_SEGMENT, NEIGHBOURS_MAX, OFFERS_MAX, PERIOD_RATIO_MAX, REQUESTS_MAX, ROUTER_OCTETS_MAX,
-    SEGMENTS_MAX,
+    SEGMENTS_MAX, UNSIGNED_BURST, UNSIGNED_PER_SECOND,
 };
 use namely_vip::message::{self, About, Message, Offer, Refused, Title};
 use namely_vip::{
@@ -239,7 +239,7 @@ fn counts_of_any_size_are_cut_and_unknown_objects_skipped() {
 }
 
 #[test]
-fn counts_that_are_unsorted_repeated_too_many_or_of_another_life_are_refused() {
+fn counts_that_are_unsorted_repeated_or_too_many_are_refused() {
     let mut net = net();
     let (own, time_us) = asked(&mut net, About::Counts);
     let many = |n: usize| (0..n as u64).map(|id| (id, 1)).collect::<Vec<_>>();
@@ -250,7 +250,6 @@ fn counts_that_are_unsorted_repeated_too_many_or_of_another_life_are_refused() {
     for told in [&[(20, 1), (10, 1)][..], &[(10, 1), (10, 1)]] {
         assert_eq!(refused(&mut net, &packet(EVIL_BOOT, told), Counter::Unsorted), 1);
     }
-    assert_eq!(refused(&mut net, &packet(EVIL_BOOT + 1, &[(10, 1)]), Counter::OtherBoot), 1);
     // One entry more than fits: the writer leaves it out, so it is put in by hand.
     let content = message::counts(EVIL_BOOT, 3, 1000, many(COUNTS_PER_SEGMENT).into_iter());
     let full = answer((&own, time_us), About::Counts, &content);
@@ -377,7 +376,7 @@ fn a_packet_of_whom_is_no_neighbour_or_does_not_speak_vip_is_refused() {
     let title = Title { about: About::Counts, router: b"m", time_us: 1, segment: 0 };
     let packet = interest(&title.to_name(), Some(&message::ask_counts(1, 1, 1)));
     for b in [0, 1, usize::MAX] {
-        assert_eq!(vip.look(b, &packet), Look::Drop);
+        assert_eq!(vip.look(b, &packet, 0), Look::Drop);
         vip.hear(b, &packet, 0, 0, &mut Vec::new());
     }
     assert_eq!(vip.counters().get(Counter::OtherRouter), 6);
@@ -480,4 +479,139 @@ fn slot(objects: u64, neighbours: usize) -> std::time::Duration {
 fn a_slot_of_400_objects_and_8_neighbours_takes_a_millisecond_and_one_of_4096_and_64_takes_60() {
     assert!(slot(400, 8) <= std::time::Duration::from_millis(1));
     assert!(slot(4096, 64) <= std::time::Duration::from_millis(60));
+}
+
+/// Looks at a packet in the name of a neighbour, whose signature turns out wrong if it is looked at.
+fn forged(net: &mut Net, of: usize, packet: &[u8]) -> Look {
+    let (b, now_ns) = (net.neighbour(ME, of), net.now_ns);
+    let vip = &mut net.nodes[ME].vip;
+    let look = vip.look(b, packet, now_ns);
+    if look == Look::Verify {
+        vip.bad_signature();
+    }
+    look
+}
+
+/// A request of a router at a time, whoever has sent it.
+fn request_of(n: usize, time_us: u64, parameters: &[u8]) -> Vec<u8> {
+    let title = Title { about: About::Counts, router: &router(n), time_us, segment: 0 };
+    interest(&title.to_name(), Some(parameters))
+}
+
+#[test]
+fn unsigned_packets_use_up_none_of_a_neighbours_requests() {
+    let mut net = net();
+    for slot in 0..6u64 {
+        // Two hundred a second, all of the slot, beginning before the neighbour asks.
+        let stale = net.count(ME, Counter::CountsStale);
+        for n in 0..200 {
+            let later = net.wall(HONEST) + 1_000_000 + n;
+            let packet = request_of(HONEST, later, &message::ask_counts(1 + HONEST as u64, slot, 1000));
+            assert_eq!(forged(&mut net, HONEST, &packet), Look::Verify, "{slot}: {n}");
+            net.run(net.now_ns + PERIOD / 200);
+        }
+        // The other neighbour is silent, and counted each slot.
+        assert!(net.count(ME, Counter::CountsStale) <= stale + 1, "{slot}");
+    }
+    assert_eq!(net.count(ME, Counter::RateLimited), 0);
+    unharmed(&mut net);
+}
+
+#[test]
+fn so_many_packets_are_verified_in_vain_and_one_more_is_not() {
+    let mut net = net();
+    net.law = Box::new(|_| vec![]);
+    net.run(net.now_ns + PERIOD);
+    let packet = request_of(EVIL, u64::MAX / 2, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    (0..UNSIGNED_BURST).for_each(|n| assert_eq!(forged(&mut net, EVIL, &packet), Look::Verify, "{n}"));
+    assert_eq!(forged(&mut net, EVIL, &packet), Look::Drop);
+    assert_eq!(net.count(ME, Counter::UnsignedLimited), 1);
+    net.now_ns += 1_000_000_000 / UNSIGNED_PER_SECOND;
+    assert_eq!(forged(&mut net, EVIL, &packet), Look::Verify);
+    assert_eq!(forged(&mut net, EVIL, &packet), Look::Drop);
+}
+
+#[test]
+fn segments_that_nobody_who_asked_names_use_up_nothing() {
+    let mut net = net();
+    net.hear(EVIL, ME, &request(&net, About::Counts, 1, &message::ask_counts(EVIL_BOOT, 1, 1000)));
+    let title =
+        |time_us| Title { about: About::Counts, router: &router(EVIL), time_us, segment: 1 }.to_name();
+    for n in 0..10_000 {
+        let packet = interest(&title(n), None);
+        assert_eq!(refused(&mut net, &packet, Counter::RateLimited), 0);
+    }
+    let own = interest(&title(net.wall(EVIL) + 1), None);
+    assert_eq!(refused(&mut net, &own, Counter::RateLimited), 0);
+}
+
+#[test]
+fn all_offers_of_a_neighbour_together_are_no_more_than_its_link_carries() {
+    const SLOTS: u64 = 20;
+    let mut net = net();
+    let before = net.nodes[ME].vip.plane().totals().entered;
+    for slot in 0..SLOTS {
+        let (own, time_us) = asked(&mut net, About::Offers);
+        let first = 100 + slot * OFFERS_MAX as u64;
+        let offers = (0..OFFERS_MAX as u64).map(|n| Offer { slot: first + n, id: 10, vips: UNIT * 5 / 4 });
+        let content = message::offers(EVIL_BOOT, MY_BOOT, first + 9, offers);
+        net.hear(EVIL, ME, &answer((&own, time_us), About::Offers, &content));
+        net.law = Box::new(|_| vec![]);
+        net.run(net.now_ns + PERIOD / 2);
+    }
+    let entered = net.nodes[ME].vip.plane().totals().entered - before;
+    // What was not offered for some slots may be offered later.
+    let most = (net.now_ns / PERIOD + 1 + OFFERS_MAX as u64) * (UNIT * 5 / 4);
+    assert!(entered <= most, "{} of {} VIPs", entered / UNIT, most / UNIT);
+    assert!(net.count(ME, Counter::OfferCut) > 0);
+}
+
+#[test]
+fn a_router_that_starts_again_with_an_earlier_clock_is_heard_after_its_answer() {
+    let mut net = net();
+    let old = request(&net, About::Counts, 500, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    net.hear(EVIL, ME, &old);
+    // Another life, an hour behind.
+    let new_boot = EVIL_BOOT + 1;
+    let earlier = |net: &Net, more| {
+        let time_us = net.wall(EVIL) - 3_600_000_000 + more;
+        request_of(EVIL, time_us, &message::ask_counts(new_boot, 1, 1000))
+    };
+    let packet = earlier(&net, 0);
+    assert_eq!(refused(&mut net, &packet, Counter::Replayed), 1);
+    let (own, time_us) = asked(&mut net, About::Counts);
+    let content = message::counts(new_boot, 1, 1000, [(10, 1)].into_iter());
+    let packet = answer((&own, time_us), About::Counts, &content);
+    assert_eq!(refused(&mut net, &packet, Counter::Restarts), 1);
+    assert_eq!(net.nodes[ME].vip.neighbour(1).unwrap().boot, Some(new_boot));
+    let told = net.count(ME, Counter::CountsTold);
+    let packet = earlier(&net, 1);
+    assert_eq!(refused(&mut net, &packet, Counter::CountsTold), 1);
+    assert_eq!(net.count(ME, Counter::CountsTold), told + 1);
+    // What its former life said brings that not back, nor does a second answer.
+    assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
+    let late = request_of(EVIL, net.wall(EVIL) - 1, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    assert_eq!(refused(&mut net, &late, Counter::Restarts), 1, "a later one of another life does");
+    let packet = answer((&own, time_us), About::Counts, &content);
+    assert_eq!(refused(&mut net, &packet, Counter::Restarts), 0);
+    net.law = Box::new(|_| vec![MS]);
+    unharmed(&mut net);
+}
+
+#[test]
+fn scores_decay_in_slots_that_were_left_out() {
+    let decays = PlaneConfig { decay: Decay::from_factor(1 << 31), ..plane() };
+    let config = Config { router: vec![b'n'], boot: 1, period_ms: 1000, plane: decays, neighbours: vec![] };
+    let scores = |late: u64| {
+        let mut vip = Vip::new(objects(), config.clone()).unwrap();
+        vip.tick(0, 0, &mut Vec::new());
+        vip.plane_mut().ask(0, 1024 * UNIT);
+        vip.tick(PERIOD, 0, &mut Vec::new());
+        let times = if late == 0 { vec![2, 3, 4, 5] } else { vec![5] };
+        for slot in times {
+            vip.tick(slot * PERIOD, 0, &mut Vec::new());
+        }
+        vip.plane().scores()[0]
+    };
+    assert_eq!(scores(1), scores(0));
 }

@@ -205,7 +205,7 @@ impl Neighbour {
                 Err(_) => {}
             }
             let mut actions = Vec::new();
-            match self.vip.look(0, packet) {
+            match self.vip.look(0, packet, clock::monotonic_ns()) {
                 Look::Drop => continue,
                 Look::Verify if !is_signed_by(packet, key) => self.vip.bad_signature(),
                 Look::Verify | Look::Take => {

@@ -51,7 +51,7 @@ pub(crate) fn vip(octets: &[u8]) {
         let wall_us = START_US + now_ns / 1000;
         if matches!(tlv.typ, 5 | 6) {
             check(tlv.raw);
-            if vip.look(from, tlv.raw) != Look::Drop {
+            if vip.look(from, tlv.raw, now_ns) != Look::Drop {
                 vip.hear(from, tlv.raw, now_ns, wall_us, &mut out);
             }
         } else {
@@ -67,7 +67,7 @@ pub(crate) fn vip(octets: &[u8]) {
     }
     if !rest.is_empty() {
         check(rest);
-        assert_eq!(vip.look(0, rest), Look::Drop);
+        assert_eq!(vip.look(0, rest, now_ns), Look::Drop);
     }
 }
 

@@ -251,7 +251,7 @@ impl VipThread {
     fn hear(&mut self, neighbour: usize, packet: &[u8], actions: &mut Vec<Action>) {
         let Machine { vip, settings, .. } = &mut self.machine;
         let Some(refused) = self.refused.get_mut(neighbour) else { return };
-        match vip.look(neighbour, packet) {
+        match vip.look(neighbour, packet, clock::monotonic_ns()) {
             Look::Drop => return refused.dropped += 1,
             Look::Take => {}
             Look::Verify => {

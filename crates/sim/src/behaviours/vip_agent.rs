@@ -237,7 +237,8 @@ impl Behaviour for VipAgent {
         }
         let from = packet.headers.incoming_face_id;
         let Some(b) = self.neighbours.iter().position(|face| Some(face.0) == from) else { return };
-        if packet.headers.nack.is_some() || self.vip.look(b, &packet.packet) == Look::Drop {
+        let now_ns = context.now_ns();
+        if packet.headers.nack.is_some() || self.vip.look(b, &packet.packet, now_ns) == Look::Drop {
             return;
         }
         let mut out = Vec::new();

@@ -188,7 +188,7 @@ impl Net {
         let (now, wall, mut out) = (self.now_ns, self.wall(to), Vec::new());
         let b = self.neighbour(to, from);
         let vip = &mut self.nodes[to].vip;
-        if vip.look(b, octets) != Look::Drop {
+        if vip.look(b, octets, now) != Look::Drop {
             vip.hear(b, octets, now, wall, &mut out);
         }
         self.carry_out(to, out);
