@@ -2,6 +2,7 @@
 
 mod activation;
 mod authorization;
+mod beside;
 mod bindings;
 mod commands;
 mod common;
@@ -16,6 +17,7 @@ mod metrics;
 mod neighbours;
 mod plane;
 mod privileges;
+mod proof;
 mod readvertise;
 mod router;
 mod segment;

@@ -1,6 +1,8 @@
 //! What the router costs and how quick it is. These tests measure time and load the machine, so they
 //! run one after the other in a suite of their own: `cargo test -p namely-daemon --test measures`.
 
+mod beside;
+mod beside_costs;
 mod busy_poll;
 mod common;
 mod costs;

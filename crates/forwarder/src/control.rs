@@ -152,14 +152,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.set_discovery(face, is_wanted, None)
     }
 
-    /// Has discoveries go to a neighbour's face, and to the face of its link's `group` only when
-    /// all who are asked at once have refused, or have said nothing: for stations that are no
-    /// neighbours. The group itself is not to be for discovery.
+    /// Has discoveries go to a neighbour's face beside the face of its link's `group`, which is for
+    /// discovery as well: for stations that are no neighbours.
     ///
     /// # Errors
     ///
     /// As [`Forwarder::face_set_discovery`].
-    pub fn face_set_discovery_before(&self, face: FaceId, group: FaceId) -> Result<(), FaceError> {
+    pub fn face_set_discovery_beside(&self, face: FaceId, group: FaceId) -> Result<(), FaceError> {
         let group = self.faces.hold(group).ok_or(FaceError::NotFound)?.key();
         self.set_discovery(face, true, Some(group))?;
         if self.has_gone(group) {
@@ -184,7 +183,25 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(())
     }
 
-    /// The faces that discoveries go to at once.
+    /// Data from these faces answers what their link's `group` was asked: the home sends them by
+    /// unicast what it sends to the group. Those that were given before do so no longer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Forwarder::face_set_discovery`].
+    pub fn face_set_copied(&self, group: FaceId, faces: &[FaceId]) -> Result<(), FaceError> {
+        let group = self.faces.hold(group).ok_or(FaceError::NotFound)?.key();
+        let keys = faces.iter().filter_map(|face| self.faces.hold(*face)).map(|face| face.key());
+        let has_room = self.discovery.lock().set_copied(group, keys);
+        let held: bool = faces.iter().all(|face| self.faces.hold(*face).is_some());
+        match (has_room, held) {
+            (false, _) => Err(FaceError::TableFull),
+            (true, false) => Err(FaceError::NotFound),
+            (true, true) => Ok(()),
+        }
+    }
+
+    /// The faces that discoveries go to.
     pub fn discovery_faces(&self) -> Vec<FaceId> {
         self.discovery.lock().iter().map(|key| key.id()).collect()
     }

@@ -1,12 +1,12 @@
 //! Who is asked for what no route leads to (strategy self-learning).
 //!
-//! Faces are asked at once, or *last*: where a link's neighbours are asked one by one in the place
-//! of its group, the group is asked when these have refused, or have said nothing. So a station
-//! that is no neighbour, because it knows no discovery, is found, and what neighbours have is never
-//! asked of the group.
+//! The neighbours of a link are asked one by one *beside* its group, so that the answer of a
+//! neighbour comes by unicast and teaches its own face, while a station that is no neighbour,
+//! because it knows no discovery, is asked at the same time. A neighbour that refuses, or says
+//! nothing, delays nobody.
 //!
-//! A group that nobody has answered at lately is asked no more often than every
-//! [`ASKED_IN_VAIN_NS`]: most links have no such station, and nobody is to pay for that.
+//! A neighbour whose Data consumers have refused is *doubted* for some time: only its group is
+//! asked, which it is a member of.
 
 use alloc::vec::Vec;
 
@@ -19,73 +19,60 @@ use crate::pit::{InRecords, OutRecords};
 /// The most faces that discoveries of the strategy self-learning go to.
 pub const DISCOVERY_FACES_MAX: usize = 256;
 
-/// How long until a group is asked last again that has not answered such an Interest, ns.
-pub(crate) const ASKED_IN_VAIN_NS: u64 = 1_000_000_000;
-
-/// For so long a group that has answered is asked last without waiting, ns.
+/// For so long after an answer a group is one that answers, ns.
 const ANSWERS_NS: u64 = 600_000_000_000;
 
-/// How long what was asked of a group last waits for an answer, ns: then it is refused. Groups
-/// refuse nothing.
-pub(crate) const LAST_ANSWER_NS: u64 = 500_000_000;
+/// How long groups are waited for when all others have refused, ns: those that answer, and those
+/// that do not. Groups refuse nothing.
+const ANSWERING_WAIT_NS: u64 = 2_000_000_000;
+const SILENT_WAIT_NS: u64 = 500_000_000;
+
+/// For how long a neighbour is asked through its group alone, once a consumer has refused its Data,
+/// ns.
+pub const DOUBTED_NS: u64 = 30_000_000_000;
 
 /// Faces of one Interest.
 pub(crate) type Keys = InlineVec<FaceKey, 8>;
-
-/// An Interest that groups may be asked for last.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Last<'a> {
-    /// Who waits for the answer.
-    pub(crate) waiting: &'a InRecords,
-    /// Who was asked.
-    pub(crate) asked: &'a OutRecords,
-    /// An application of this host waits.
-    pub(crate) is_own: bool,
-    /// Only groups whose neighbours have said nothing to the last Interest.
-    pub(crate) only_due: bool,
-}
 
 /// The faces that are for discovery.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryFaces {
     faces: Vec<Asked>,
+    /// Groups beside which neighbours are asked.
     groups: Vec<Group>,
+    /// Faces of neighbours that receive by unicast what is sent to a group, and that group.
+    copied: Vec<(FaceKey, FaceKey)>,
 }
 
-/// A face that is asked at once.
+/// A face that is asked.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     face: FaceKey,
-    /// The face of the link's group, in whose place it is asked.
+    /// The face of the link's group, beside which it is asked.
     group: Option<FaceKey>,
+    doubted_until_ns: u64,
 }
 
-/// A face that is asked last.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     face: FaceKey,
     answered_at_ns: Option<u64>,
-    asked_at_ns: Option<u64>,
-    /// Somebody who is asked in its place has said nothing to an Interest.
-    is_due: bool,
 }
 
 impl Group {
-    fn admits(&self, now_ns: u64) -> bool {
-        let within =
-            |at_ns: Option<u64>, span_ns| at_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < span_ns);
-        within(self.answered_at_ns, ANSWERS_NS) || !within(self.asked_at_ns, ASKED_IN_VAIN_NS)
+    fn answers(&self, now_ns: u64) -> bool {
+        self.answered_at_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < ANSWERS_NS)
     }
 }
 
 impl DiscoveryFaces {
-    /// Has a face asked at once, in the place of `group` if one is given; one that is asked already
-    /// stays as it is if none is. False if there is no room.
+    /// Has a face asked, beside `group` if one is given; one that is asked already stays as it is
+    /// if none is. False if there is no room.
     pub(crate) fn add(&mut self, face: FaceKey, group: Option<FaceKey>) -> bool {
         let has_room = self.faces.len() < DISCOVERY_FACES_MAX && self.faces.try_reserve(1).is_ok();
         match self.faces.iter_mut().find(|own| own.face == face) {
             Some(own) => own.group = group.or(own.group),
-            None if has_room => self.faces.push(Asked { face, group }),
+            None if has_room => self.faces.push(Asked { face, group, doubted_until_ns: 0 }),
             None => return false,
         }
         if let Some(face) = group
@@ -93,7 +80,7 @@ impl DiscoveryFaces {
             && self.groups.len() < DISCOVERY_FACES_MAX
             && self.groups.try_reserve(1).is_ok()
         {
-            self.groups.push(Group { face, answered_at_ns: None, asked_at_ns: None, is_due: false });
+            self.groups.push(Group { face, answered_at_ns: None });
         }
         true
     }
@@ -107,68 +94,87 @@ impl DiscoveryFaces {
     pub(crate) fn forget(&mut self, face: FaceKey) {
         self.remove(face);
         self.groups.retain(|own| own.face != face);
+        self.copied.retain(|(own, group)| *own != face && *group != face);
     }
 
-    /// Those that are asked at once.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = FaceKey> {
-        self.faces.iter().map(|asked| asked.face)
-    }
-
-    /// Adds the groups that are to be asked last, and counts them as asked: those in whose place
-    /// others are asked, but of no link on which somebody waits for the answer, who asks there
-    /// himself; with `only_due`, those alone whose neighbours have said nothing. False: no memory
-    /// for one.
-    ///
-    /// Where a neighbour has seen the Interest of another host by another way (Duplicate), that way
-    /// goes on, and the neighbour may have the answer before it hears the group.
-    pub(crate) fn ask_last(&mut self, last: &Last<'_>, now_ns: u64, keys: &mut Keys) -> bool {
-        let Last { waiting, asked, is_own, only_due } = *last;
-        let DiscoveryFaces { faces, groups } = self;
+    /// These receive by unicast what is sent to a group, and no others do. False if there is no
+    /// room.
+    pub(crate) fn set_copied(&mut self, group: FaceKey, faces: impl Iterator<Item = FaceKey>) -> bool {
+        self.copied.retain(|(_, own)| *own != group);
         let mut has_room = true;
-        for group in groups.iter_mut().filter(|group| group.admits(now_ns) && (group.is_due || !only_due)) {
-            let is_of_link = |asked: &&Asked| asked.group == Some(group.face) || asked.face == group.face;
-            let waits = |face: FaceKey| waiting.iter().any(|record| record.face == face);
-            let goes_on = |own: &Asked| {
-                let is_duplicate = |nack| nack == Some(NackReason::Duplicate);
-                own.group == Some(group.face)
-                    && asked.iter().any(|record| record.face == own.face && is_duplicate(record.nack))
-            };
-            let is_replaced = faces.iter().any(|asked| asked.group == Some(group.face))
-                && faces.iter().all(|asked| asked.face != group.face);
-            if is_replaced
-                && (is_own || !faces.iter().any(goes_on))
-                && !waits(group.face)
-                && !faces.iter().filter(is_of_link).any(|asked| waits(asked.face))
-            {
-                (group.asked_at_ns, group.is_due) = (Some(now_ns), false);
-                has_room &= keys.push(group.face);
+        for face in faces {
+            has_room &= self.copied.len() < DISCOVERY_FACES_MAX && self.copied.try_reserve(1).is_ok();
+            if has_room {
+                self.copied.push((face, group));
             }
         }
         has_room
     }
 
-    /// Whether all neighbours of a group that were asked have refused, so that an answer by the
-    /// group is none of theirs. The group answers, then.
-    pub(crate) fn answered(&mut self, face: FaceKey, asked: &OutRecords, now_ns: u64) -> bool {
-        let DiscoveryFaces { faces, groups } = self;
-        let Some(group) = groups.iter_mut().find(|group| group.face == face) else { return false };
-        let is_neighbour = |key: FaceKey| faces.iter().any(|own| own.face == key && own.group == Some(face));
-        let mut neighbours = asked.iter().filter(|record| is_neighbour(record.face)).peekable();
-        let is_of_others = neighbours.peek().is_some() && neighbours.all(|record| record.nack.is_some());
-        if is_of_others {
-            group.answered_at_ns = Some(now_ns);
-        }
-        is_of_others
+    /// The group whose packets a face receives as well.
+    pub(crate) fn group_of_copied(&self, face: FaceKey) -> Option<FaceKey> {
+        self.copied.iter().find(|(own, _)| *own == face).map(|(_, group)| *group)
     }
 
-    /// An Interest has ended without an answer: where neighbours have not even refused it, the next
-    /// one is asked of their group too.
-    pub(crate) fn unanswered(&mut self, asked: &OutRecords) {
-        let DiscoveryFaces { faces, groups } = self;
-        let is_silent =
-            |own: &&Asked| asked.iter().any(|record| record.face == own.face && record.nack.is_none());
-        for group in faces.iter().filter(is_silent).filter_map(|own| own.group) {
-            groups.iter_mut().filter(|own| own.face == group).for_each(|own| own.is_due = true);
+    /// Those that are asked.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = FaceKey> {
+        self.faces.iter().map(|asked| asked.face)
+    }
+
+    /// Adds those that are asked for what `waiting` wait for: groups last, so that a neighbour
+    /// receives its own Interest first and answers by unicast. Not the group of the one link on
+    /// which all of these are, who ask there themselves, nor its neighbours if the Interest came by
+    /// the group, as they have it. False: no memory for one.
+    pub(crate) fn asked(&self, waiting: &InRecords, now_ns: u64, keys: &mut Keys) -> bool {
+        let is_of_link = |face: FaceKey, group: FaceKey| {
+            face == group || self.faces.iter().any(|own| own.face == face && own.group == Some(group))
+        };
+        let is_group = |face: FaceKey| self.groups.iter().any(|group| group.face == face);
+        let came_by = |group: FaceKey| waiting.iter().all(|record| record.face == group);
+        let single = self.faces.iter().filter(|own| !is_group(own.face) && !own.group.is_some_and(came_by));
+        let believed = single.filter(|own| own.group.is_none() || own.doubted_until_ns <= now_ns);
+        let groups = self.faces.iter().filter(|own| is_group(own.face));
+        let groups = groups.filter(|own| !waiting.iter().all(|record| is_of_link(record.face, own.face)));
+        believed.chain(groups).all(|own| keys.push(own.face))
+    }
+
+    /// Adds the neighbours that are asked beside a group that answers, except those that are
+    /// doubted. False: no memory for one.
+    pub(crate) fn beside(&self, group: FaceKey, now_ns: u64, keys: &mut Keys) -> bool {
+        let answers = self.groups.iter().any(|own| own.face == group && own.answers(now_ns));
+        self.faces
+            .iter()
+            .filter(|own| answers && own.group == Some(group) && own.doubted_until_ns <= now_ns)
+            .all(|own| keys.push(own.face))
+    }
+
+    /// How long to wait still where all who were asked have refused but groups, ns; `None` if others
+    /// may answer. A neighbour that has seen the Interest by another way (Duplicate) may have the
+    /// answer there.
+    pub(crate) fn wait_for_groups_ns(&self, asked: &OutRecords, now_ns: u64) -> Option<u64> {
+        let mut wait_ns = SILENT_WAIT_NS;
+        for record in asked.iter() {
+            match record.nack {
+                None => {
+                    let group = self.groups.iter().find(|group| group.face == record.face)?;
+                    wait_ns = if group.answers(now_ns) { ANSWERING_WAIT_NS } else { wait_ns };
+                }
+                Some(NackReason::Duplicate) => return None,
+                Some(_) => {}
+            }
         }
+        Some(wait_ns)
+    }
+
+    /// A discovery was answered by this face.
+    pub(crate) fn answered(&mut self, face: FaceKey, now_ns: u64) {
+        let groups = self.groups.iter_mut().filter(|group| group.face == face);
+        groups.for_each(|group| group.answered_at_ns = Some(now_ns));
+    }
+
+    /// Asks a neighbour through its group alone for some time; false if it is none.
+    pub(crate) fn doubt(&mut self, face: FaceKey, now_ns: u64) -> bool {
+        let own = self.faces.iter_mut().find(|own| own.face == face && own.group.is_some());
+        own.map(|own| own.doubted_until_ns = now_ns.saturating_add(DOUBTED_NS)).is_some()
     }
 }

@@ -115,7 +115,7 @@ pub use counters::{DropReason, ForwarderCounters, ObjectCounts, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
 #[cfg(feature = "vip")]
 pub use cs::{ObjectHeld, ObjectPlace, ObjectPlan};
-pub use discovery_faces::DISCOVERY_FACES_MAX;
+pub use discovery_faces::{DISCOVERY_FACES_MAX, DOUBTED_NS};
 pub use explain::{CachedData, EXPLAINED_PENDING_MAX, ExplainedHop, Explanation, PendingInterest, SentTo};
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
@@ -126,7 +126,7 @@ pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
 pub use pipeline::Expiry;
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
-pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Router};
+pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Refused, Router};
 pub use shares::{Charge, HolderId};
 pub use strategy::{
     ChosenStrategy, DEFAULT_STRATEGY, Measured, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,

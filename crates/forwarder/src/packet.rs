@@ -144,9 +144,6 @@ pub struct Learned<'a> {
     pub data: NameRef<'a>,
     /// The whole of it, by which a home finds what came with it.
     pub wire: &'a [u8],
-    /// It came by a group, and those who were asked in its place have refused: it is none of
-    /// theirs.
-    pub is_of_others: bool,
 }
 
 impl<'a> Learned<'a> {

@@ -30,6 +30,15 @@ pub const LEARNED_ROUTE_MS: u64 = 30_000;
 /// (NFD's figure).
 pub const ANNOUNCED_ROUTE_MS_MAX: u64 = 600_000;
 
+/// What became of Data that a consumer has refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// It was in the content store.
+    pub erased: bool,
+    /// Learned routes that were given up.
+    pub routes: usize,
+}
+
 /// What a learned route costs: as much as an announced one (NFD's figure), more than others.
 const LEARNED_COST: u64 = 2048;
 
@@ -193,6 +202,42 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         now_ns: u64,
     ) -> Result<(), RibError> {
         self.learn_for(prefix, face, lifetime_ms.min(ANNOUNCED_ROUTE_MS_MAX), now_ns)
+    }
+
+    /// A consumer of this host has refused the Data with this full name: its signature or digest is
+    /// wrong. It is taken out of the content store, and what was learned of its object is given
+    /// up, so that the next Interest is a discovery. For [`DOUBTED_NS`](crate::DOUBTED_NS) the
+    /// neighbours that the object was learned of are asked through their group alone: whoever
+    /// reports wrongly has unicast become multicast, and nothing else.
+    ///
+    /// A name without an implicit digest says nothing.
+    pub fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> Refused {
+        let Some(digest) = full_name.last().filter(|last| last.is_implicit_digest()) else {
+            return Refused::default();
+        };
+        let name = full_name.prefix(full_name.len() - 1);
+        let sha256 = self.config.sha256;
+        let erased = self.with_key(name, |key| self.cs.erase_exact(key, digest.value, sha256));
+        let learned = |prefix: &Name| -> Vec<FaceId> {
+            let routes = self.rib_routes(prefix, now_ns).into_iter();
+            let learned = routes.filter(|route| route.origin == RouteOrigin::PREFIX_ANNOUNCEMENT);
+            learned.map(|route| FaceId(route.face_id)).collect()
+        };
+        for components in (1..=name.len()).rev() {
+            let prefix = name.prefix(components).to_name();
+            let faces = learned(&prefix);
+            if faces.is_empty() {
+                continue;
+            }
+            for face in &faces {
+                self.rib_unregister(&prefix, *face, RouteOrigin::PREFIX_ANNOUNCEMENT);
+                if let Some(key) = self.key_of(*face) {
+                    self.discovery.lock().doubt(key, now_ns);
+                }
+            }
+            return Refused { erased, routes: faces.len() };
+        }
+        Refused { erased, routes: 0 }
     }
 
     fn learn_for(&self, prefix: &Name, face: FaceId, lifetime_ms: u64, now_ns: u64) -> Result<(), RibError> {

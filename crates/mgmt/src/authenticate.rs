@@ -240,6 +240,7 @@ fn describe(act: Act<'_>) -> String {
         Act::RegisterOwn(name) => format!("register {name}"),
         Act::BindOwn { name, .. } => format!("bind {name}"),
         Act::UnbindOwn(name) => format!("unbind {name}"),
+        Act::Report => "report Data".into(),
         Act::Manage => "manage this router".into(),
     }
 }

@@ -259,6 +259,10 @@ pub trait Tables {
 
     /// Erases up to `count` packets under `prefix`: how many went, and whether more are left.
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool);
+
+    /// A consumer has refused the Data with this full name: it leaves the content store, and what
+    /// was learned of its object is given up. Whether it was there, and how many routes that are.
+    fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> (bool, u64);
 }
 
 /// A face to make (`faces/create`).

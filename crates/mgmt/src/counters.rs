@@ -37,6 +37,8 @@ pub struct Counters {
     pub subscriptions_dropped: u64,
     /// `faces/create` commands refused because too many faces were being made.
     pub new_faces_refused: u64,
+    /// Data that consumers of this machine have refused, and said so (`cs/report`).
+    pub data_reported: u64,
     /// Questions about a name, hop by hop, that were answered.
     pub hop_answers: u64,
     /// Those that were not, because there were too many.
@@ -63,6 +65,7 @@ impl Counters {
             ("events_missed", self.events_missed),
             ("subscriptions_dropped", self.subscriptions_dropped),
             ("new_faces_refused", self.new_faces_refused),
+            ("data_reported", self.data_reported),
             ("hop_answers", self.hop_answers),
             ("hop_answers_refused", self.hop_answers_refused),
         ]

@@ -351,6 +351,10 @@ impl Management {
             Command::CsErase => done(modules::cs::erase(parameters, control)),
             Command::CsPin => done(modules::cs::pin(parameters, control)),
             Command::CsUnpin => done(modules::cs::unpin(parameters, control)),
+            Command::CsReport => {
+                self.counters.data_reported += 1;
+                done(modules::cs::report(parameters, control.tables, now.ns))
+            }
             Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control.tables)),
             Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control.tables)),
             Command::RibRegister | Command::RibAnnounce | Command::RibUnregister => {

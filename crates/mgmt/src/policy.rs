@@ -76,6 +76,8 @@ pub(crate) enum Ground<'a> {
     Superuser,
     /// Every user may: it is below what leads to the face `local`, or their own bind.
     Free,
+    /// Every user of this machine may: it is about Data that a program received.
+    Consumer,
     /// The rule for this user, or for everyone.
     Rule(Option<u32>, &'a Rights),
     /// The rule for this key, which has signed.
@@ -96,6 +98,8 @@ pub enum Act<'a> {
     },
     /// Undoes a bind of the face that the command came from.
     UnbindOwn(NameRef<'a>),
+    /// Says of Data that it is not what it should be: every user of this machine may.
+    Report,
     /// Anything else.
     Manage,
 }
@@ -119,6 +123,7 @@ impl<'a> Act<'a> {
                 Act::BindOwn { name, is_below_local: routed(name).is_some_and(|n| n < name.len()) }
             }
             (Command::BptUnbind, Some(name)) if is_own => Act::UnbindOwn(name.as_name()),
+            (Command::CsReport, _) => Act::Report,
             _ => Act::Manage,
         }
     }
@@ -134,7 +139,7 @@ impl Rights {
                 let mut prefixes = self.register.iter().chain(&self.bind);
                 prefixes.any(|prefix| covers(prefix.as_name(), name))
             }
-            Act::Manage => false,
+            Act::Manage | Act::Report => false,
         }
     }
 }
@@ -143,6 +148,7 @@ impl fmt::Display for Ground<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ground::Superuser => f.write_str("root and the router's own user may do everything"),
+            Ground::Consumer => f.write_str("every user of this machine may report Data"),
             Ground::Free => f.write_str("authorization.bind_below_local: below a route to `local`"),
             Ground::Rule(Some(uid), rights) => write!(f, "[[authorization.user]] user = {uid}, {rights}"),
             Ground::Rule(None, rights) => write!(f, "[[authorization.user]] user = \"*\", {rights}"),
@@ -194,7 +200,7 @@ impl Policy {
             | (
                 Requester::Loopback(uid),
                 Loopback::Register,
-                Act::RegisterOwn(_) | Act::BindOwn { .. } | Act::UnbindOwn(_),
+                Act::RegisterOwn(_) | Act::BindOwn { .. } | Act::UnbindOwn(_) | Act::Report,
             )
             | (Requester::Loopback(uid), Loopback::Manage, _) => *uid,
             _ => return None,
@@ -210,6 +216,9 @@ impl Policy {
         }
         if is_free {
             return Some(Ground::Free);
+        }
+        if act == Act::Report {
+            return Some(Ground::Consumer);
         }
         let mut fit = self.users.iter().filter(|(who, _)| who.is_none_or(|who| who == uid));
         fit.find(|(_, rights)| rights.allow(act)).map(|(who, rights)| Ground::Rule(*who, rights))

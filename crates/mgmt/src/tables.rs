@@ -183,4 +183,9 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
         let (erased, more) = core(self).cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
         (erased as u64, more)
     }
+
+    fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> (bool, u64) {
+        let refused = Router::data_refused(self, full_name, now_ns);
+        (refused.erased, refused.routes as u64)
+    }
 }

@@ -329,9 +329,10 @@ impl VerifiedManifest {
     }
 
     fn check<B: PacketOctets>(&self, segment: &Prepared<B>) -> Result<Spans, SegmentRejection> {
-        let view = DataView::parse(segment.packet().as_ref())
-            .map_err(|e| SegmentRejection { name: Name::new(), why: SegmentFault::Malformed(e) })?;
-        let reject = |why| Err(SegmentRejection { name: view.name.to_name(), why });
+        let octets = segment.packet().as_ref();
+        let rejection = |name, why| SegmentRejection { name, why, digest: sha256(octets) };
+        let view = DataView::parse(octets).map_err(|e| rejection(Name::new(), SegmentFault::Malformed(e)))?;
+        let reject = |why| Err(rejection(view.name.to_name(), why));
         let number = view.name.last().and_then(|last| last.segment());
         let Some(number) = number.filter(|_| view.name.without_last(1) == self.object.as_name()) else {
             return reject(SegmentFault::NotOfObject(self.object.clone()));
@@ -417,6 +418,8 @@ pub struct SegmentRejection {
     pub name: Name,
     /// What is wrong.
     pub why: SegmentFault,
+    /// The implicit digest of the packet.
+    pub digest: [u8; 32],
 }
 
 /// What is wrong with a segment. Peer, but for the first two, which may be the caller's mistake.

@@ -36,7 +36,7 @@ use namely_wire::{
 };
 
 use crate::certificate::{Certificate, CertificateError};
-use crate::crypto::{constant_time_eq, sha256_of};
+use crate::crypto::{constant_time_eq, sha256, sha256_of};
 use crate::manifest::ManifestHash;
 use crate::prepared::{Done, Preparation, Prepared};
 use crate::trust::{Mode, Rejection, RejectionReason, TrustPolicy};
@@ -106,7 +106,9 @@ impl Verifier {
         match outcome {
             Ok(reason) => Verdict::Verified(Verified::new(data, spans, reason)),
             Err(NotYet::Need(certificate)) => Verdict::NeedCertificate(NeedCertificate { data, certificate }),
-            Err(NotYet::Rejected(rejection)) => Verdict::Rejected(*rejection),
+            Err(NotYet::Rejected(rejection)) => {
+                Verdict::Rejected(Rejection { digest: Some(Box::new(sha256(data.as_ref()))), ..*rejection })
+            }
         }
     }
 
@@ -207,11 +209,12 @@ impl From<Rejection> for NotYet {
 impl Rejection {
     /// Of a packet that could not be parsed.
     pub(crate) fn unreadable(e: DecodeError) -> Self {
-        Rejection { name: Name::new(), certificate: None, key: None, why: RejectionReason::Malformed(e) }
+        let why = RejectionReason::Malformed(e);
+        Rejection { name: Name::new(), certificate: None, key: None, why, digest: None }
     }
 
     pub(crate) fn of(name: NameRef<'_>, why: RejectionReason) -> Self {
-        Rejection { name: name.to_name(), certificate: None, key: None, why }
+        Rejection { name: name.to_name(), certificate: None, key: None, why, digest: None }
     }
 }
 

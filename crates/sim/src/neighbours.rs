@@ -383,30 +383,27 @@ impl Network {
         let _ = self.nodes[node].forwarder.rib_register(prefix, &route, self.now_ns);
     }
 
-    /// Who is asked for what no route leads to: few neighbours one by one, and when these have
-    /// nothing, or else, the group.
+    /// Who is asked for what no route leads to: the group, and few neighbours one by one beside it.
     fn aim_discoveries(&mut self, node: usize, machine: &Discovery) {
         let Node { neighbours: Some(own), forwarder, .. } = &mut self.nodes[node] else { return };
         let mut faces: Vec<Vec<Face>> = vec![Vec::new(); own.links.len()];
-        for neighbour in machine.neighbours(self.now_ns).filter(|n| n.phase == Phase::Proven) {
-            let of_link = faces.get_mut(neighbour.interface.0 as usize);
-            if let (Some(of_link), Some(face)) = (of_link, neighbour.face) {
-                of_link.push(face);
+        for neighbour in machine.faces() {
+            if let Some(of_link) = faces.get_mut(neighbour.interface.0 as usize) {
+                of_link.push(neighbour.face);
             }
         }
         if own.asked == faces {
             return;
         }
         for (link, faces) in own.links.iter().zip(&faces) {
-            let asks_group = faces.is_empty() || faces.len() > limits::ASKED_ONE_BY_ONE_MAX;
-            // A face that has gone meanwhile is asked nothing anyway.
-            let ask = |face, is_asked| forwarder.face_set_discovery(face, is_asked).unwrap_or_default();
+            let is_few = faces.len() <= limits::ASKED_ONE_BY_ONE_MAX;
             let group = self.ports[*link].face;
-            ask(group, asks_group);
+            // A face that has gone meanwhile is asked nothing anyway.
+            forwarder.face_set_discovery(group, true).unwrap_or_default();
             for face in faces.iter().map(|face| FaceId(*face)) {
-                match asks_group {
-                    true => ask(face, false),
-                    false => forwarder.face_set_discovery_before(face, group).unwrap_or_default(),
+                match is_few {
+                    true => forwarder.face_set_discovery_beside(face, group).unwrap_or_default(),
+                    false => forwarder.face_set_discovery(face, false).unwrap_or_default(),
                 }
             }
         }

@@ -377,7 +377,7 @@ impl ControlThread {
     /// Data has shown a route to its object, which its worker has entered. An announcement that is
     /// believed makes that a route to a whole prefix. What finds no room is shown again by later
     /// Data.
-    fn learn(&mut self, Shown { face, object, announcement, is_of_others }: &Shown) {
+    fn learn(&mut self, Shown { face, object, announcement }: &Shown) {
         let (now, face) = (now(), *face);
         tracing::debug!(%object, face = face.0, "a route was learned");
         let is_announced = !announcement.is_empty();
@@ -392,9 +392,6 @@ impl ControlThread {
                 Err(error) => tracing::debug!(%prefix, face = face.0, "no route was learned: {error}"),
             }
             self.home.plane.refresh_timers();
-        }
-        if let Some(links) = self.links.as_ref().filter(|_| !is_of_others) {
-            links.orders.learned(face);
         }
     }
 

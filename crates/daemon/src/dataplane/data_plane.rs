@@ -255,6 +255,11 @@ impl DataPlane {
         let _ = self.shared.tap.set(tap);
     }
 
+    /// From now on these faces, and no others, receive what is sent to a group.
+    pub(crate) fn copy_to(&self, group: FaceId, faces: Vec<FaceId>) {
+        self.shared.copies.set(group, faces);
+    }
+
     /// From now on the MTU of a face grows only when somebody says so.
     pub(crate) fn hold_mtu(&self, face: FaceId) {
         if let Some(port) = self.shared.port(face) {

@@ -14,6 +14,7 @@ mod announced;
 #[allow(unsafe_code, reason = "memory for packets; see ARCHITECTURE.md, Invariants")]
 mod buffers;
 mod command;
+mod copies;
 mod data_plane;
 mod disk;
 mod dispatcher;

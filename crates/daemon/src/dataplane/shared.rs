@@ -15,6 +15,7 @@ use namely_wire::mgmt::{
 use namely_wire::{FaceUri, Name, NameRef};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::copies::Copies;
 use super::dispatcher::Queue;
 use super::inbox::{ControlPacket, Full, Outbox};
 use super::offers::Offers;
@@ -42,6 +43,8 @@ pub(super) struct DataPlaneShared {
     pub(super) expiry: Mutex<Expiry>,
     /// Packets that were dispatched, for each worker.
     pub(super) queues: Vec<Queue>,
+    /// Faces that receive what is sent to groups.
+    pub(super) copies: Copies,
     /// Where packets about neighbours go.
     pub(super) tap: OnceLock<Arc<Tap>>,
     /// Where packets for VIP go, where its plane runs.
@@ -93,6 +96,7 @@ impl DataPlaneShared {
             next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
             expiry: Mutex::default(),
             queues,
+            copies: Copies::default(),
             tap: OnceLock::new(),
             vip: OnceLock::new(),
             offers: Mutex::default(),

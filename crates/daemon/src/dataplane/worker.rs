@@ -631,25 +631,10 @@ pub(super) struct Sink<'a> {
 impl Output<Packet> for Sink<'_> {
     #[inline]
     fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
-        let Some(port) = self.ports.get(id) else {
-            if id == self.ports.shared.internal_face {
-                self.send_internal(outgoing);
-            } else if let Some(vip) = self.ports.shared.vip.get().filter(|vip| vip.face() == id) {
-                vip.hear(outgoing);
-            }
-            return;
-        };
-        let Outgoing { packet, headers, hop_limit } = outgoing;
-        let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
-        // What does not get in is counted at the port. Applications learn no routes.
-        if !self.announced.is_empty()
-            && let Some(announcement) = self.announced.with(&packet)
-            && port.reach() != Reach::Local
-        {
-            let _ = self.io.send_announced(port, Outbound { headers, packet, hop_limit }, announcement);
-            return;
+        if let Some(faces) = self.ports.shared.copies.of(id) {
+            faces.iter().for_each(|face| self.send_one(*face, outgoing.clone()));
         }
-        let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
+        self.send_one(id, outgoing);
     }
 
     #[cold]
@@ -679,6 +664,29 @@ impl Holders for Sink<'_> {
 }
 
 impl Sink<'_> {
+    #[inline]
+    fn send_one(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
+        let Some(port) = self.ports.get(id) else {
+            if id == self.ports.shared.internal_face {
+                self.send_internal(outgoing);
+            } else if let Some(vip) = self.ports.shared.vip.get().filter(|vip| vip.face() == id) {
+                vip.hear(outgoing);
+            }
+            return;
+        };
+        let Outgoing { packet, headers, hop_limit } = outgoing;
+        let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
+        // What does not get in is counted at the port. Applications learn no routes.
+        if !self.announced.is_empty()
+            && let Some(announcement) = self.announced.with(&packet)
+            && port.reach() != Reach::Local
+        {
+            let _ = self.io.send_announced(port, Outbound { headers, packet, hop_limit }, announcement);
+            return;
+        }
+        let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
+    }
+
     fn send_internal(&mut self, outgoing: Outgoing<Packet>) {
         let headers = outgoing.headers;
         let incoming = headers.incoming_face_id.map(FaceId);

@@ -11,7 +11,7 @@ use namely_host::clock;
 use namely_io::udp;
 use namely_link::{LinkConfig, LinkKind, LinkSender, MTU_OCTETS_MIN, Outbound};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
-use namely_wire::mgmt::{FacePersistency, FaceStatus, RibEntry, Route, RouteOrigin, route_flags};
+use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_wire::{Endpoint, FaceUri, LpHeaders, MacAddress, Name};
 
 use super::home::Home;
@@ -190,27 +190,15 @@ impl Home for LinkFaces {
         let _ = self.core.face_set_discovery(face, is_asked);
     }
 
-    /// Asks a neighbour before its group, which is asked only when nobody else answers.
-    fn ask_before(&self, face: FaceId, group: FaceId) {
-        let _ = self.core.face_set_discovery_before(face, group);
+    fn ask_beside(&self, face: FaceId, group: FaceId) {
+        let _ = self.core.face_set_discovery_beside(face, group);
     }
 
-    /// Has routes that were learned to a group's face, before there was another, lead to the only
-    /// neighbour of the link; of several nobody knows which one it was, so the next Interest asks
-    /// them.
-    fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64) {
-        let learned = RouteOrigin::PREFIX_ANNOUNCEMENT;
-        for RibEntry { prefix, routes } in self.core.rib_snapshot(now_ns) {
-            let is_meant = |route: &&Route| route.face_id == group.0 && route.origin == learned;
-            let Some(route) = routes.iter().find(is_meant) else { continue };
-            if let Some(face_id) = only {
-                let route = Route { face_id, ..*route };
-                if let Err(error) = self.core.rib_register_for(Charge::Holder, &prefix, &route, now_ns) {
-                    tracing::debug!(%prefix, "no learned route was moved: {error}");
-                }
-            }
-            self.core.rib_unregister(&prefix, group, learned);
-        }
+    fn copy_to(&self, group: FaceId, faces: &[u64]) {
+        let faces: Vec<FaceId> = faces.iter().copied().map(FaceId).collect();
+        // One that has gone meanwhile receives and answers nothing anyway.
+        let _ = self.core.face_set_copied(group, &faces);
+        self.plane.copy_to(group, faces);
     }
 
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {

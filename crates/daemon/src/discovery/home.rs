@@ -54,11 +54,12 @@ pub(super) trait Home: Send {
     /// Whether a face is asked for what no route leads to.
     fn ask(&self, face: FaceId, is_asked: bool);
 
-    /// Asks a neighbour before its group.
-    fn ask_before(&self, face: FaceId, group: FaceId);
+    /// Asks a neighbour beside its group.
+    fn ask_beside(&self, face: FaceId, group: FaceId);
 
-    /// Has learned routes to a group lead to the only neighbour of the link.
-    fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64);
+    /// Has these faces, and no others, receive what is sent to a group: of neighbours whose MTU is
+    /// below that of the group.
+    fn copy_to(&self, group: FaceId, faces: &[u64]);
 
     /// A route to a neighbour.
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64);

@@ -168,9 +168,10 @@ impl Home for KernelLinks {
     /// The kernel's strategies learn no routes.
     fn ask(&self, _: FaceId, _: bool) {}
 
-    fn ask_before(&self, _: FaceId, _: FaceId) {}
+    fn ask_beside(&self, _: FaceId, _: FaceId) {}
 
-    fn move_learned(&self, _: FaceId, _: Option<u64>, _: u64) {}
+    /// The kernel's groups are as long as their device's frames, whoever hears them.
+    fn copy_to(&self, _: FaceId, _: &[u64]) {}
 
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
         let route = Route {

@@ -93,9 +93,10 @@ pub(super) struct Link {
     pub(super) group: FaceId,
     /// As it was last seen; `None` while it is not there, down, or without an address.
     pub(super) seen: Option<Seen>,
-    /// The faces of its neighbours, as they were when it was last decided who is asked for what no
-    /// route leads to.
-    pub(super) neighbours: Vec<u64>,
+    /// The faces of its neighbours that are asked for what no route leads to.
+    pub(super) asked: Vec<u64>,
+    /// Those whose MTU is below that of the group.
+    pub(super) small: Vec<u64>,
 }
 
 /// What was seen of a link.

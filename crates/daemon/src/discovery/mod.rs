@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use namely_datagrams::ethernet::monitor::Monitor;
 use namely_discovery::limits::ASKED_ONE_BY_ONE_MAX;
-use namely_discovery::{Action, Discovery, Heard, InterfaceId, Proof, Recipient, Station};
+use namely_discovery::{Action, Discovery, Heard, InterfaceId, NeighbourFace, Proof, Recipient, Station};
 use namely_forwarder::FaceId;
 use namely_host::{Waker, clock};
 use namely_wire::FaceUri;
@@ -44,13 +44,10 @@ use crate::threads::start_beside;
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
 
-/// What other threads tell the thread of discovery. As many wait as faces have gone and routes were
-/// learned meanwhile.
+/// What other threads tell the thread of discovery. As many wait as faces have gone meanwhile.
 enum Order {
     /// A face has gone.
     FaceGone(u64),
-    /// A route to a face was learned.
-    Learned(FaceId),
     /// Have other settings.
     Configure(Box<namely_discovery::Config>),
     /// Say goodbye and end.
@@ -82,11 +79,6 @@ impl Orders {
     /// A face has gone.
     pub(crate) fn face_gone(&self, face: u64) {
         self.send(Order::FaceGone(face));
-    }
-
-    /// A route to a face was learned.
-    pub(crate) fn learned(&self, face: FaceId) {
-        self.send(Order::Learned(face));
     }
 
     /// Settings have changed.
@@ -212,7 +204,6 @@ impl DiscoveryThread {
                         self.machine.lock().face_gone(face, clock::monotonic_ns(), &mut actions);
                         self.home.gone(face);
                     }
-                    Order::Learned(face) => self.move_learned(face),
                     Order::Configure(config) => {
                         warn_if_open(&config);
                         self.machine.lock().reconfigure(*config, clock::monotonic_ns(), &mut actions);
@@ -231,55 +222,38 @@ impl DiscoveryThread {
         self.home.leave();
     }
 
-    /// Has Interests that look for a producer go to neighbours one by one where there are few on a
-    /// link, so that what answers comes by unicast and teaches a unicast face, and to the group
-    /// when none of these answers, for who is there without discovery; else to the group.
+    /// Has Interests that look for a producer go to the neighbours of a link one by one where there
+    /// are few, so that what answers comes by unicast and teaches a unicast face, and to the group
+    /// beside them, for who is there without discovery. What is sent to the group goes by unicast to
+    /// neighbours that it is too long for.
     fn aim_discoveries(&mut self) {
         let machine = self.machine.lock();
         if machine.changes() == std::mem::replace(&mut self.aimed, machine.changes()) {
             return;
         }
-        let mut faces: Vec<Vec<u64>> = vec![Vec::new(); self.links.len()];
+        let mut faces: Vec<Vec<NeighbourFace>> = vec![Vec::new(); self.links.len()];
         for neighbour in machine.faces() {
             if let Some(of_link) = faces.get_mut(neighbour.interface.0 as usize) {
-                of_link.push(neighbour.face);
+                of_link.push(neighbour);
             }
         }
         drop(machine);
-        let mut changed = Vec::new();
-        for (link, faces) in self.links.iter_mut().zip(faces) {
-            if link.neighbours == faces {
-                continue;
+        for (link, neighbours) in self.links.iter_mut().zip(faces) {
+            let is_few = neighbours.len() <= ASKED_ONE_BY_ONE_MAX;
+            let asked: Vec<u64> = neighbours.iter().filter(|_| is_few).map(|n| n.face).collect();
+            let small: Vec<u64> = neighbours.iter().filter(|n| n.is_small).map(|n| n.face).collect();
+            // What was asked and has gone is asked nothing anyway.
+            for face in link.asked.iter().filter(|face| !asked.contains(face)) {
+                self.home.ask(FaceId(*face), false);
             }
-            let asks_group = |faces: &[u64]| faces.is_empty() || faces.len() > ASKED_ONE_BY_ONE_MAX;
-            let (asked_group, asks_group) = (asks_group(&link.neighbours), asks_group(&faces));
-            self.home.ask(link.group, asks_group);
-            for face in faces.iter().map(|face| FaceId(*face)) {
-                match asks_group {
-                    true => self.home.ask(face, false),
-                    false => self.home.ask_before(face, link.group),
-                }
+            for face in asked.iter().filter(|face| !link.asked.contains(face)) {
+                self.home.ask_beside(FaceId(*face), link.group);
             }
-            link.neighbours = faces;
-            // What was learned of the group beside neighbours is not theirs.
-            if asked_group {
-                changed.push(link.group);
+            if small != link.small {
+                self.home.copy_to(link.group, &small);
             }
+            (link.asked, link.small) = (asked, small);
         }
-        changed.into_iter().for_each(|group| self.move_learned(group));
-    }
-
-    /// Routes to a group that were learned before its link had neighbours, or from an answer to
-    /// what was asked before, lead to a neighbour from now on.
-    fn move_learned(&self, group: FaceId) {
-        let link = self.links.iter().find(|link| link.group == group);
-        let only = match link.map(|link| link.neighbours.as_slice()) {
-            None | Some([]) => return,
-            Some(faces) if faces.len() > ASKED_ONE_BY_ONE_MAX => return,
-            Some([only]) => Some(*only),
-            Some(_) => None,
-        };
-        self.home.move_learned(group, only, clock::monotonic_ns());
     }
 
     /// Sleeps until something comes or is due.

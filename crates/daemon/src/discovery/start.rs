@@ -47,7 +47,7 @@ pub(crate) fn start(
             Some(kernel) => listen_on(kernel, &watched)?,
             None => group(plane, &watched)?,
         };
-        Ok(Link { watched, group, seen: None, neighbours: Vec::new() })
+        Ok(Link { watched, group, seen: None, asked: Vec::new(), small: Vec::new() })
     };
     let links = links.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
     let home: Box<dyn Home> = match kernel {

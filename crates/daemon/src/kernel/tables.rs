@@ -308,6 +308,11 @@ impl Tables for Kernel {
         });
         (erased, erased == count)
     }
+
+    /// The kernel erases below names, not by digests, and its strategies learn no routes.
+    fn data_refused(&self, _: NameRef<'_>, _: u64) -> (bool, u64) {
+        (false, 0)
+    }
 }
 
 fn fib_error(error: &ControlError) -> FibError {

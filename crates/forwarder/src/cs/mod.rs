@@ -533,6 +533,28 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
+    /// Removes the Data of this very name that has this implicit digest; false if there is none.
+    pub(crate) fn erase_exact(
+        &self,
+        name: Key<'_>,
+        digest: &[u8],
+        sha256: impl Fn(&[u8]) -> [u8; 32],
+    ) -> bool {
+        let mut found = None;
+        self.index.visit(name, name.hashes.len(), false, CS_EXAMINED_MAX, &mut |handle, cached| {
+            let is_it = sha256(cached.packet.as_ref())[..] == *digest;
+            found = is_it.then_some(handle);
+            is_it
+        });
+        let Some(owned) = found.and_then(|handle| self.accounting.0.lock().detach(handle)) else {
+            return false;
+        };
+        let reserve = Reserve::new(0);
+        self.take_out(owned, &reserve);
+        self.settle(&reserve);
+        true
+    }
+
     /// Calls `visit` with the name, octets and freshness of each Data at or under `prefix` in a
     /// bounded number of places from `from` on, until it returns false. Where to go on; none at the
     /// end.

@@ -13,7 +13,7 @@ use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::Arriving;
-use crate::faces::{BatchContext, FaceHold};
+use crate::faces::{BatchContext, FaceHold, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Learned, Output, PacketBuf, Received};
@@ -47,7 +47,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return Err(DropReason::Scope);
         }
         let mut digest = None;
-        let mut more = self.take_satisfied(context, ingress, view, hashes, &mut digest, satisfied);
+        let mut more = self.take_satisfied(context, ingress.key(), view, hashes, &mut digest, satisfied);
+        let mut from = ingress.key();
+        if satisfied.is_empty()
+            && let Some(group) = self.group_asked_with(ingress)
+        {
+            from = group;
+            more = self.take_satisfied(context, from, view, hashes, &mut digest, satisfied);
+        }
         // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
         // a face that was not asked: else whoever guesses a name could answer, and be cached, in
         // the place of who was asked.
@@ -78,7 +85,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             // at once.
             let tell = |entry: &PitEntry<B>, out: &mut O| {
                 if self.after_data(entry, ingress, headers, hashes, now_ns, &told) {
-                    self.teach(entry, ingress, &packet, view, now_ns, out);
+                    self.teach(ingress, &packet, view, now_ns, out);
                 }
             };
             self.answer(context, satisfied, ingress, out, tell, |downstream, out| {
@@ -93,7 +100,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             if !more {
                 break;
             }
-            more = self.take_satisfied(context, ingress, view, hashes, &mut digest, satisfied);
+            more = self.take_satisfied(context, from, view, hashes, &mut digest, satisfied);
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, told.get().data, out);
@@ -139,7 +146,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     #[inline(never)]
     fn teach<O: Output<B>>(
         &self,
-        entry: &PitEntry<B>,
         ingress: &FaceHold<'_>,
         packet: &B,
         view: &DataView<'_>,
@@ -149,9 +155,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if ingress.is_local() {
             out.offered(ingress.id(), view.name, packet);
         } else {
-            let is_of_others = self.answered_last(ingress, entry, now_ns);
-            let (face, data, wire) = (ingress.id(), view.name, view.wire);
-            out.learned(Learned { face, data, wire, is_of_others });
+            self.answered_by_group(ingress, now_ns);
+            out.learned(Learned { face: ingress.id(), data: view.name, wire: view.wire });
         }
     }
 
@@ -163,13 +168,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     fn take_satisfied(
         &self,
         context: &BatchContext<'_, R>,
-        ingress: &FaceHold<'_>,
+        from: FaceKey,
         view: &DataView<'_>,
         hashes: &NameHashes,
         digest: &mut Option<[u8; 32]>,
         satisfied: &mut Satisfied<B>,
     ) -> bool {
-        let (from, reserve) = (ingress.key(), context.reserve);
+        let reserve = context.reserve;
         loop {
             match self.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
                 Matched::All => return false,

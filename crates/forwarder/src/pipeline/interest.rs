@@ -348,7 +348,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
                 *probe = record(other, nonce).then_some((other, nonce));
             }
-            verdict @ (Verdict::Along(_) | Verdict::Discover) => {
+            verdict @ (Verdict::Along(_) | Verdict::Beside(_) | Verdict::Discover) => {
                 return self.send_learning(context, arrived, locked, routing, verdict, out);
             }
             Verdict::NoUpstream => {
@@ -648,7 +648,7 @@ fn tell_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Outp
         Verdict::Suppress => out.decided(Step::Suppressed),
         Verdict::Probe(..) => out.decided(Step::Probes),
         Verdict::Discover => out.decided(Step::Discovers),
-        Verdict::Along(_) => out.decided(Step::Follows),
+        Verdict::Along(_) | Verdict::Beside(_) => out.decided(Step::Follows),
         Verdict::Forward(_) | Verdict::NoUpstream => {}
     }
 }

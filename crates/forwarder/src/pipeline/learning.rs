@@ -1,22 +1,22 @@
 //! Self-learning: Interests that go everywhere because no route leads to their name, and those that
-//! go along routes that were learned; and the groups that are asked when nobody else answers.
+//! go along routes that were learned.
 //!
 //! NDNLPv2's NonDiscovery and NFD's self-learning strategy (version 1). None of this runs for other
 //! strategies.
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
-use namely_wire::{InterestView, LpHeaders, NackReason};
+use namely_wire::{LpHeaders, NackReason};
 
 use super::interest::{Arrived, Refusal};
 use super::upstreams::Routing;
 use super::{is_localhop, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::discovery_faces::{Keys, LAST_ANSWER_NS, Last};
-use crate::faces::{BatchContext, FaceHold};
+use crate::discovery_faces::Keys;
+use crate::faces::{BatchContext, FaceHold, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
-use crate::pit::{LockedEntry, OutRecord, PitEntry};
+use crate::pit::{LockedEntry, PitEntry};
 use crate::strategy::{Chosen, Upstream, Verdict, may_be_sent_again};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
@@ -37,8 +37,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.add_discovery_faces(context, arrived, entry, routing);
         }
         let mut chosen = Chosen::new();
+        let mut is_probing = false;
         match verdict {
             Verdict::Along(Some(one)) => chosen.push(one),
+            Verdict::Beside(one) => {
+                chosen.push(one);
+                is_probing = self.add_neighbours_beside(context, arrived, one, routing, &mut chosen);
+            }
             _ => (0..routing.upstreams.len()).for_each(|i| chosen.push(i)),
         }
         self.note_cut(&chosen);
@@ -53,7 +58,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             |i: &u32| routing.upstreams.get(*i as usize).is_some_and(|upstream| upstream.face.is_local());
         let ends_here =
             || !arrived.headers.non_discovery && !arrived.ingress.is_local() && chosen.iter().all(is_local);
-        if is_discovery || ends_here() {
+        if is_discovery || is_probing || ends_here() {
             entry.memory = entry.memory.of_discovery();
         }
         chosen.retain(|i| {
@@ -89,9 +94,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Adds the faces that are for discovery, as far as hop limit and links allow, and those that
-    /// are asked last if those before have said nothing to the last Interest. What is of this host
-    /// or link is not looked for.
+    /// Adds the faces that are for discovery, as far as hop limit and links allow. What is of this
+    /// host or link is not looked for.
     fn add_discovery_faces<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -104,121 +108,69 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return;
         }
         let mut keys = Keys::new();
-        let mut discovery = self.discovery.lock();
-        let last = Last {
-            waiting: &entry.in_records,
-            asked: &entry.out_records,
-            is_own: arrived.ingress.is_local(),
-            only_due: true,
-        };
-        if !discovery.iter().all(|key| keys.push(key))
-            || !discovery.ask_last(&last, arrived.now_ns, &mut keys)
-        {
+        if !self.discovery.lock().asked(&entry.in_records, arrived.now_ns, &mut keys) {
             self.counters.dropped(DropReason::NoMemory);
         }
-        drop(discovery);
         keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
     }
 
-    /// All who were asked at once have refused a discovery: has the groups asked in whose place
-    /// that was, and no longer wait for them than [`LAST_ANSWER_NS`]. `None` if nobody is left.
-    #[cold]
-    pub(super) fn ask_last(
+    /// Adds the neighbours of the link whose group is upstream `one`, and chooses them: a route that
+    /// was learned of a group moves to a neighbour when that has answered. True if there are any.
+    fn add_neighbours_beside<'t>(
         &self,
-        context: &BatchContext<'_, R>,
-        locked: &mut LockedEntry<'_, B, R>,
-    ) -> Option<AskedLast<B>> {
-        let entry = locked.entry().filter(|entry| entry.memory.is_of_discovery())?;
-        let packet = entry.packet.clone();
-        let view = InterestView::parse(packet.as_ref()).ok()?;
-        let (nonce, now_ns) = (view.nonce?, context.now_ns);
-        let hop_limit = view.hop_limit.map(|limit| (view.hop_limit_offset, limit.saturating_sub(1)));
-        if hop_limit.is_some_and(|(_, limit)| limit == 0) {
-            return None;
-        }
+        context: &'t BatchContext<'_, R>,
+        arrived: &Arrived<'_, B>,
+        one: usize,
+        routing: &mut Routing<'t>,
+        chosen: &mut Chosen,
+    ) -> bool {
+        let Some(group) = routing.upstreams.get(one).map(Upstream::key) else { return false };
         let mut keys = Keys::new();
-        let is_local = |key| context.hold_key(key).is_some_and(|face| face.is_local());
-        let last = Last {
-            waiting: &entry.in_records,
-            asked: &entry.out_records,
-            is_own: entry.in_records.iter().any(|record| is_local(record.face)),
-            only_due: false,
-        };
-        if !self.discovery.lock().ask_last(&last, now_ns, &mut keys) {
+        if !self.discovery.lock().beside(group, arrived.now_ns, &mut keys) {
             self.counters.dropped(DropReason::NoMemory);
         }
-        let expires_at_ns = now_ns.saturating_add(LAST_ANSWER_NS);
-        keys.retain(|face| {
-            if entry.out_records.iter().any(|own| own.face == *face) {
-                return false;
-            }
-            if entry.out_records.len() >= self.config.out_records_max {
-                self.counters.dropped(DropReason::OutRecordsFull);
-                return false;
-            }
-            let record = OutRecord {
-                face: *face,
-                nonce,
-                sent_at_ns: now_ns,
-                expires_at_ns,
-                suppression_ns: 0,
-                nack: None,
-            };
-            let is_in = self.pit.add_upstream(entry, record);
-            if !is_in {
-                self.counters.dropped(DropReason::NoMemory);
-            }
-            is_in
-        });
-        if keys.is_empty() {
-            return None;
-        }
-        self.pit.hasten(locked, expires_at_ns, now_ns);
-        Some(AskedLast { keys, packet, hop_limit })
+        let before = routing.upstreams.len();
+        keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
+        (before..routing.upstreams.len()).for_each(|i| chosen.push(i));
+        routing.upstreams.len() > before
     }
 
-    /// Sends what groups are asked last.
+    /// Somebody has refused an Interest that others may still answer. If these are only groups,
+    /// which refuse nothing, they are not waited for as long as the consumer would.
     #[cold]
-    pub(super) fn send_last(
-        &self,
-        context: &BatchContext<'_, R>,
-        asked: AskedLast<B>,
-        out: &mut impl Output<B>,
-    ) {
-        for face in asked.keys.iter().filter_map(|key| context.hold_key(*key)) {
-            context.count(HotCounter::ToNetwork, 1);
-            let (packet, hop_limit) = (asked.packet.clone(), asked.hop_limit);
-            let packet = Outgoing { packet, headers: LpHeaders::default(), hop_limit };
-            self.emit(&face, Packets::OutInterests, packet, out);
+    pub(super) fn await_groups(&self, locked: &mut LockedEntry<'_, B, R>, now_ns: u64) {
+        let Some(entry) = locked.entry().filter(|entry| entry.memory.is_of_discovery()) else { return };
+        let wait_ns = self.discovery.lock().wait_for_groups_ns(&entry.out_records, now_ns);
+        if let Some(wait_ns) = wait_ns {
+            self.pit.hasten(locked, now_ns.saturating_add(wait_ns), now_ns);
         }
     }
 
-    /// Data has answered a discovery; true if it is of somebody whom nobody but a group's face
-    /// reaches.
+    /// The group that was asked in the place of a neighbour which receives that by unicast.
     #[cold]
-    pub(super) fn answered_last(&self, ingress: &FaceHold<'_>, entry: &PitEntry<B>, now_ns: u64) -> bool {
-        ingress.link_type() != LinkType::PointToPoint
-            && self.discovery.lock().answered(ingress.key(), &entry.out_records, now_ns)
+    pub(super) fn group_asked_with(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
+        let is_single = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
+        is_single.then(|| self.discovery.lock().group_of_copied(ingress.key())).flatten()
     }
 
-    /// A pending Interest has ended without an answer. Who still waits, because groups that were
-    /// asked last have not answered in time, is refused.
+    /// Data has answered a discovery by a face that several peers are behind.
+    #[cold]
+    pub(super) fn answered_by_group(&self, ingress: &FaceHold<'_>, now_ns: u64) {
+        if ingress.link_type() != LinkType::PointToPoint {
+            self.discovery.lock().answered(ingress.key(), now_ns);
+        }
+    }
+
+    /// A pending Interest has ended without an answer. Who still waits, because groups have not
+    /// answered after all others had refused, is refused.
     #[cold]
     pub(super) fn end_discovery(&self, entry: &PitEntry<B>, now_ns: u64, out: &mut impl Output<B>) {
         if !entry.memory.is_of_discovery() {
             return;
         }
-        self.discovery.lock().unanswered(&entry.out_records);
         let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
         waiting.for_each(|record| self.nack_downstream(&entry.packet, record, NackReason::NoRoute, out));
     }
-}
-
-/// An Interest for groups that are asked last.
-pub(super) struct AskedLast<B> {
-    keys: Keys,
-    packet: B,
-    hop_limit: Option<(usize, u8)>,
 }
 
 /// Returns true if the Interest came from a link with several peers, which have therefore heard

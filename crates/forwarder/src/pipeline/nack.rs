@@ -52,7 +52,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.after_nack(entry.memory, upstream, interest.hash(), context.now_ns);
         }
         match verdict(strategy, entry) {
-            NackVerdict::Wait => out.decided(Step::NackWaits),
+            NackVerdict::Wait => {
+                self.await_groups(&mut locked, context.now_ns);
+                out.decided(Step::NackWaits);
+            }
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
                 let record = self.pit.take_downstream(entry, face, context.reserve);
@@ -63,11 +66,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             NackVerdict::TellAll(reason) => {
                 out.decided(Step::NackGoesOn);
-                if let Some(asked) = self.ask_last(context, &mut locked) {
-                    drop(locked);
-                    self.send_last(context, asked, out);
-                    return Ok(());
-                }
                 drop(locked);
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =

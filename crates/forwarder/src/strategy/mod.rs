@@ -152,6 +152,9 @@ pub(crate) enum Verdict {
     /// Send it to this one or to all, which are routes: those of other hosts are told so by
     /// NonDiscovery.
     Along(Option<usize>),
+    /// Send it to this group along a route, and to the neighbours of its link, of which one may be
+    /// who answers there.
+    Beside(usize),
     /// Send it to all faces that are for discovery, and to all next hops.
     Discover,
     /// Send it to the first, and with a Nonce of its own to the second, which is only to be

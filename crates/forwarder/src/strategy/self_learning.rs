@@ -2,8 +2,8 @@
 //! Networking", 2017): where no route leads, an Interest goes everywhere, and routes are learned
 //! from where its Data comes.
 //!
-//! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery;
-//!   when these refuse, to groups in whose place some were asked (`discovery_faces`).
+//! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery,
+//!   groups and the neighbours of their links (`discovery_faces`).
 //!   With next hops it goes to the one that answered last, or to all of them, and says
 //!   NonDiscovery: who has no route for such an Interest refuses it instead of asking everybody.
 //! - Data that answers a discovery teaches a route ([`crate::Learned`]): the home puts it into the
@@ -14,6 +14,8 @@
 //! Interests that lead nowhere cost everybody a packet: each face may begin
 //! [`DISCOVERIES_PER_S_MAX`] discoveries a second, and what is beyond is refused.
 
+use namely_wire::mgmt::LinkType;
+
 use super::memory::{FaceRecords, Hook, Memory};
 use super::suppression::{Retransmission, decide};
 use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
@@ -23,6 +25,9 @@ use crate::pit::OutRecords;
 /// Discoveries that a face may begin in a second. A face that there is no room to remember has none
 /// of its own, but shares one such number with others like it.
 pub(crate) const DISCOVERIES_PER_S_MAX: u32 = 500;
+
+/// How often an Interest along a route to a group goes to the neighbours of its link as well, ns.
+pub(crate) const BESIDE_NS: u64 = 1_000_000_000;
 
 /// A next hop that answered so lately is not given up for one Interest that comes again, ns.
 const ANSWERS_NS: u64 = 1_000_000_000;
@@ -36,6 +41,8 @@ pub(crate) struct Learning {
     answered_at_ns: u64,
     /// True since it failed.
     is_doubted: bool,
+    /// When an Interest last went to a group and its neighbours, or first to the group, ns.
+    beside_at_ns: Option<u64>,
     begun: FaceRecords<Begun>,
     begun_by_others: Begun,
 }
@@ -68,6 +75,7 @@ impl Memory for Learning {
             used: None,
             answered_at_ns: 0,
             is_doubted: false,
+            beside_at_ns: None,
             begun: FaceRecords::new(faces_max)?,
             begun_by_others: Begun::default(),
         })
@@ -93,10 +101,21 @@ impl Learning {
         if begun.admits(hook.now_ns) { Verdict::Discover } else { Verdict::NoUpstream }
     }
 
-    /// Along the routes: by the next hop that answered last, or all.
-    fn along(&self, pending: &Pending<'_>) -> Verdict {
+    /// Along the routes: by the next hop that answered last, or all. Who answers by a group may be a
+    /// neighbour, who is asked there as well now and then: by its own answer the route moves to it.
+    fn along(&mut self, pending: &Pending<'_>, now_ns: u64) -> Verdict {
         let is_used = |upstream: &Upstream<'_>| Some(upstream.key()) == self.used;
-        Verdict::Along(pending.upstreams.iter().position(is_used))
+        let used = pending.upstreams.iter().position(is_used);
+        let is_group = |upstream: &Upstream<'_>| upstream.face.link_type() != LinkType::PointToPoint;
+        let Some(group) = used.filter(|i| pending.upstreams.get(*i).is_some_and(is_group)) else {
+            return Verdict::Along(used);
+        };
+        let before = *self.beside_at_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(before) < BESIDE_NS {
+            return Verdict::Along(used);
+        }
+        self.beside_at_ns = Some(now_ns);
+        Verdict::Beside(group)
     }
 }
 
@@ -126,10 +145,10 @@ impl Strategy for SelfLearning {
         match decision {
             Retransmission::Suppress => Verdict::Suppress,
             _ if hook.is_non_discovery && !has_route => Verdict::NoUpstream,
-            _ if hook.is_non_discovery || is_here => memory.along(pending),
+            _ if hook.is_non_discovery || is_here => memory.along(pending, hook.now_ns),
             _ if !has_route || memory.is_doubted => memory.discover(hook),
             Retransmission::Forward if !answers => memory.discover(hook),
-            _ => memory.along(pending),
+            _ => memory.along(pending, hook.now_ns),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::bench::*;
 use namely_forwarder::{
-    ANNOUNCED_ROUTE_MS_MAX, Config, DISCOVERY_FACES_MAX, DropReason, FaceError, FaceId, LEARNED_ROUTE_MS,
-    Learned, Outgoing, Output, Received,
+    ANNOUNCED_ROUTE_MS_MAX, Config, DISCOVERY_FACES_MAX, DOUBTED_NS, DropReason, FaceError, FaceId,
+    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, Refused,
 };
 use namely_wire::mgmt::RouteOrigin;
 use namely_wire::{DataView, LpHeaders, NackReason, Name, NameRef};
@@ -15,8 +15,6 @@ struct Sink {
     learned: Vec<(FaceId, Option<Name>)>,
     /// Packets that were sent before something was learned or offered.
     sent_before: usize,
-    /// How much of what was learned is of somebody who is no neighbour.
-    of_others: usize,
     /// Data of applications that answers discoveries.
     offered: Vec<FaceId>,
 }
@@ -28,7 +26,6 @@ impl Output<Packet> for Sink {
 
     fn learned(&mut self, learned: Learned<'_>) {
         self.learned.push((learned.face, learned.object().map(|name| name.to_name())));
-        self.of_others += usize::from(learned.is_of_others);
         self.sent_before += self.sent.len();
     }
 
@@ -225,7 +222,7 @@ fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
     assert!(router.bench.fw.rib_snapshot(router.bench.now_ns).is_empty());
     let object = |uri: &str| {
         let data = name(uri);
-        Learned { face: FaceId(300), data: data.as_name(), wire: &[], is_of_others: false }
+        Learned { face: FaceId(300), data: data.as_name(), wire: &[] }
             .object()
             .map(|name| name.to_name().to_string())
     };
@@ -315,7 +312,7 @@ fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_ta
     assert_eq!(router.ask("/a/c/1").0, [neighbour, group], "it was not answered, and comes again");
 }
 
-/// A router with a consumer and a link of two neighbours and a group, which is asked last.
+/// A router with a consumer and a link of two neighbours and a group, beside which they are asked.
 struct Segment {
     router: Router<3>,
     group: FaceId,
@@ -326,17 +323,23 @@ impl Segment {
         let router = Router::<3>::new();
         let bench = router.bench;
         let group = bench.group();
+        bench.fw.face_set_discovery(group, true).unwrap();
         for face in &router.neighbours[..2] {
-            bench.fw.face_set_discovery_before(*face, group).unwrap();
+            bench.fw.face_set_discovery_beside(*face, group).unwrap();
         }
         Segment { router: Router { bench, ..router }, group }
     }
 
-    /// The consumer asks for `uri`, and the neighbours refuse; where it goes then.
+    /// All who are asked for what no route leads to: the group last.
+    fn all(&self) -> Vec<FaceId> {
+        [&self.router.neighbours[..2], &[self.group]].concat()
+    }
+
+    /// The consumer asks for `uri`, and the neighbours refuse; what is sent then.
     fn ask_in_vain(&self, uri: &str) -> Sent {
         let asked = self.router.receive(self.router.consumer, interest(uri).build(), EMPTY).sent;
+        assert_eq!(faces(&asked), self.all());
         let [first, second, _] = self.router.neighbours;
-        assert_eq!(faces(&asked), [first, second]);
         let packet = asked[0].1.packet.clone();
         let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..EMPTY };
         assert!(self.router.receive(first, packet.clone(), nack).sent.is_empty(), "the other may answer");
@@ -349,92 +352,185 @@ impl Segment {
         self.router.bench.fw.expire(self.router.bench.now_ns, &mut sink);
         sink.sent
     }
-}
 
-#[test]
-fn a_group_is_asked_when_all_its_neighbours_have_refused_and_answers_for_others() {
-    let segment = Segment::new();
-    let Segment { router, group } = &segment;
-    let asked = segment.ask_in_vain("/a/b/seg=0");
-    assert_eq!((faces(&asked), asked[0].1.headers), (vec![*group], EMPTY));
-    let answer = router.receive(*group, data("/a/b/seg=0"), EMPTY);
-    assert_eq!(faces(&answer.sent), [router.consumer]);
-    assert_eq!(answer.learned, [(*group, Some(name("/a/b")))]);
-    assert_eq!((answer.of_others, answer.sent_before), (1, 0));
-    assert_eq!(router.ask("/a/b/seg=1"), (vec![*group], true), "along the route that was learned");
-    // Who answers is asked without waiting.
-    for uri in ["/a/c/1", "/a/d/1"] {
-        assert_eq!(faces(&segment.ask_in_vain(uri)), [*group], "{uri}");
+    /// Has the object learned of the group, and goes along it once.
+    fn learned_of_group(&self) {
+        assert_eq!(self.router.ask("/a/b/seg=0"), (self.all(), false));
+        let learned = self.router.answer(self.group, "/a/b/seg=0");
+        assert_eq!(learned, [(self.group, Some(name("/a/b")))]);
+        for n in 1..3 {
+            let uri = format!("/a/b/seg={n}");
+            assert_eq!(self.router.ask(&uri), (vec![self.group], true));
+            self.router.answer(self.group, &uri);
+        }
     }
 }
 
 #[test]
-fn a_group_that_does_not_answer_is_asked_once_a_second_and_who_waits_is_refused() {
+fn a_group_is_asked_beside_its_neighbours_and_silence_of_these_delays_nobody() {
+    let segment = Segment::new();
+    // None of the neighbours ever says anything.
+    for object in ["/a/b", "/a/c", "/a/d"] {
+        let uri = format!("{object}/seg=0");
+        assert_eq!(segment.router.ask(&uri), (segment.all(), false));
+        assert_eq!(segment.router.answer(segment.group, &uri), [(segment.group, Some(name(object)))]);
+        assert_eq!(segment.router.ask(&format!("{object}/seg=1")), (vec![segment.group], true));
+    }
+}
+
+#[test]
+fn a_neighbours_answer_teaches_its_own_face_and_the_groups_the_group() {
+    let segment = Segment::new();
+    let Segment { router, group } = &segment;
+    let [first, ..] = router.neighbours;
+    router.ask("/a/b/seg=0");
+    assert_eq!(router.answer(first, "/a/b/seg=0"), [(first, Some(name("/a/b")))]);
+    assert_eq!(router.ask("/a/b/seg=1"), (vec![first], true));
+    let late = router.receive(*group, data("/a/b/seg=0"), EMPTY);
+    assert!(late.sent.is_empty() && late.learned.is_empty(), "the second answer is too late");
+}
+
+#[test]
+fn refusals_of_neighbours_leave_a_group_half_a_second_and_one_that_answers_two() {
     let mut segment = Segment::new();
     let consumer = segment.router.consumer;
-    assert_eq!(faces(&segment.ask_in_vain("/a/1")), [segment.group]);
+    assert!(segment.ask_in_vain("/a/1").is_empty());
     assert!(segment.advance_ms(499).is_empty());
     let refused = segment.advance_ms(2);
     assert_eq!(faces(&refused), [consumer]);
     assert!(is_nack(&refused[0].1, NackReason::NoRoute));
-    let refused = segment.ask_in_vain("/a/2");
-    assert_eq!(faces(&refused), [consumer], "at once: nobody is there");
-    assert!(segment.advance_ms(499).is_empty());
-    assert_eq!(faces(&segment.ask_in_vain("/a/3")), [segment.group], "a second later");
+    // A group that has answered is waited for longer.
+    assert!(segment.ask_in_vain("/a/b/seg=0").is_empty());
+    segment.router.answer(segment.group, "/a/b/seg=0");
+    assert!(segment.ask_in_vain("/a/2").is_empty());
+    assert!(segment.advance_ms(1999).is_empty());
+    assert_eq!(faces(&segment.router.receive(segment.group, data("/a/2"), EMPTY).sent), [consumer]);
+    assert!(segment.ask_in_vain("/a/4").is_empty());
+    assert_eq!(faces(&segment.advance_ms(2001)), [consumer]);
+    // Ten minutes later it is as one that has not.
+    segment.advance_ms(600_001);
+    assert!(segment.ask_in_vain("/a/3").is_empty());
+    assert_eq!(faces(&segment.advance_ms(501)), [consumer]);
 }
 
 #[test]
-fn a_group_is_asked_after_a_timeout_of_its_neighbours_and_not_while_they_may_answer() {
+fn a_neighbour_that_has_the_interest_by_another_way_ends_no_wait_for_the_group() {
     let mut segment = Segment::new();
     let [first, second, _] = segment.router.neighbours;
-    let all = [first, second, segment.group];
-    segment.router.ask("/a/1");
-    segment.advance_ms(50);
-    assert_eq!(segment.router.ask("/a/1"), (all[..2].to_vec(), false), "again");
-    segment.advance_ms(5000);
-    assert_eq!(segment.router.ask("/b/1"), (all.to_vec(), false), "neighbours have said nothing");
-    // Whose answer by the group it is nobody knows, then: it may be a neighbour's.
-    let answer = segment.router.receive(segment.group, data("/b/1"), EMPTY);
-    assert_eq!((answer.learned.len(), answer.of_others), (1, 0));
-    assert_eq!(segment.router.ask("/c/1").0, all[..2]);
+    let asked = segment.router.receive(segment.router.consumer, interest("/a/1").build(), EMPTY).sent;
+    for (face, reason) in [(first, NackReason::NoRoute), (second, NackReason::Duplicate)] {
+        let nack = LpHeaders { nack: Some(reason), ..EMPTY };
+        assert!(segment.router.receive(face, asked[0].1.packet.clone(), nack).sent.is_empty());
+    }
+    assert!(segment.advance_ms(3000).is_empty());
+    assert_eq!(segment.router.answer(segment.group, "/a/1").len(), 1);
 }
 
 #[test]
-fn what_came_from_a_link_is_not_asked_of_its_group_which_who_asked_does_himself() {
+fn what_came_from_a_link_is_not_asked_of_its_group_unless_others_wait_too() {
+    let mut segment = Segment::new();
+    let [first, second, other_link] = segment.router.neighbours;
+    let group = segment.group;
+    let ask = |segment: &Segment, face, uri: &str| {
+        faces(&segment.router.receive(face, interest(uri).build(), EMPTY).sent)
+    };
+    assert_eq!(ask(&segment, first, "/a/1"), [second], "who asked there does that himself");
+    assert!(ask(&segment, group, "/a/2").is_empty(), "all on the link have heard it");
+    assert_eq!(ask(&segment, other_link, "/a/3"), [first, second, group]);
+    // A neighbour that asks for what others want keeps nobody from asking the group.
+    segment.advance_ms(20);
+    assert_eq!(ask(&segment, segment.router.consumer, "/a/1"), [first, second, group]);
+    let last = Packet::from(interest("/a/4").hop_limit(1).build());
+    let limited = segment.router.receive(segment.router.consumer, last, EMPTY).sent;
+    assert!(limited.is_empty(), "nor what may go no further");
+    // Without neighbours there is the group alone.
+    for face in [first, second] {
+        segment.router.bench.fw.face_set_discovery(face, false).unwrap();
+    }
+    assert_eq!(segment.router.ask("/a/5"), (vec![group], false));
+}
+
+#[test]
+fn a_route_of_a_group_moves_to_a_neighbour_by_its_answer_and_back_when_that_is_silent() {
+    let mut segment = Segment::new();
+    segment.learned_of_group();
+    let [first, second, _] = segment.router.neighbours;
+    let beside = vec![first, second, segment.group];
+    segment.advance_ms(1000);
+    assert_eq!(segment.router.ask("/a/b/seg=3"), (beside, true), "who answers may be one of these");
+    assert_eq!(segment.router.answer(segment.group, "/a/b/seg=3").len(), 1, "not by a word of its own");
+    assert_eq!(segment.router.ask("/a/b/seg=4"), (vec![segment.group], true), "once a second");
+    segment.router.answer(segment.group, "/a/b/seg=4");
+    segment.advance_ms(1000);
+    segment.router.ask("/a/b/seg=5");
+    assert_eq!(segment.router.answer(first, "/a/b/seg=5"), [(first, Some(name("/a/b")))]);
+    assert_eq!(segment.router.ask("/a/b/seg=6"), (vec![first], true));
+    // It answered once and is silent from now on.
+    segment.advance_ms(5000);
+    let asked = segment.router.ask("/a/b/seg=7").0;
+    assert!(asked.contains(&segment.group), "the group is asked after a timeout: {asked:?}");
+    segment.router.answer(segment.group, "/a/b/seg=7");
+    for n in 8..10 {
+        let (asked, is_along) = segment.router.ask(&format!("/a/b/seg={n}"));
+        assert!(is_along && asked.contains(&segment.group) && !asked.contains(&first), "{n}: {asked:?}");
+    }
+}
+
+#[test]
+fn data_that_a_consumer_refuses_leaves_the_store_and_its_route_returns_to_the_group() {
+    let mut segment = Segment::new();
+    let [first, second, _] = segment.router.neighbours;
+    let group = segment.group;
+    segment.router.ask("/a/b/seg=0");
+    segment.router.answer(first, "/a/b/seg=0");
+    let refused = |segment: &Segment, name: &Name| {
+        segment.router.bench.fw.data_refused(name.as_name(), segment.router.bench.now_ns)
+    };
+    // Neither a name alone nor another packet's digest says anything of what is stored.
+    assert_eq!(refused(&segment, &name("/a/b/seg=0")), Refused::default());
+    let other = full_name("/x/b/seg=0", &data("/a/b/seg=0"));
+    assert_eq!(refused(&segment, &other), Refused::default());
+    let bad = full_name("/a/b/seg=0", &data("/a/b/seg=0"));
+    assert_eq!(refused(&segment, &bad), Refused { erased: true, routes: 1 });
+    assert_eq!(refused(&segment, &bad), Refused::default(), "once");
+    // The neighbour is asked through its group alone, for this object and for others.
+    for uri in ["/a/b/seg=0", "/a/c/seg=0"] {
+        assert_eq!(segment.router.ask(uri), (vec![second, group], false), "{uri}");
+        segment.router.answer(group, uri);
+    }
+    segment.advance_ms(DOUBTED_NS / 1_000_000 - 1);
+    assert_eq!(segment.router.ask("/a/d/seg=0").0, [second, group]);
+    segment.router.answer(group, "/a/d/seg=0");
+    segment.advance_ms(1);
+    assert_eq!(segment.router.ask("/a/e/seg=0").0, [first, second, group], "it may answer again");
+}
+
+#[test]
+fn a_route_of_the_configuration_stays_whatever_a_consumer_refuses() {
+    let router = Router::<2>::new();
+    let [neighbour, _] = router.neighbours;
+    router.bench.route("/a", neighbour, 0);
+    assert_eq!(router.ask("/a/1").0, [neighbour]);
+    router.receive(neighbour, data("/a/1"), EMPTY);
+    let refused =
+        router.bench.fw.data_refused(full_name("/a/1", &data("/a/1")).as_name(), router.bench.now_ns);
+    assert_eq!(refused, Refused { erased: true, routes: 0 });
+    assert_eq!(router.ask("/a/1").0, [neighbour]);
+}
+
+#[test]
+fn a_neighbour_that_receives_the_groups_packets_by_unicast_answers_for_the_group() {
     let segment = Segment::new();
     let Segment { router, group } = &segment;
     let [first, second, _] = router.neighbours;
-    let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..EMPTY };
-    let asked = router.receive(first, interest("/a/1").build(), EMPTY).sent;
-    assert_eq!(faces(&asked), [second]);
-    let refused = router.receive(second, asked[0].1.packet.clone(), nack).sent;
-    assert_eq!(faces(&refused), [first]);
-    let asked = router.receive(*group, interest("/a/2").build(), EMPTY).sent;
-    assert_eq!(faces(&asked), [first, second]);
-    let last = Packet::from(interest("/a/3").hop_limit(1).build());
-    let limited = router.receive(router.consumer, last, EMPTY).sent;
-    assert!(limited.is_empty(), "nor what may go no further");
-    // With the last neighbour the group is asked at once, and no longer last.
-    for face in [first, second] {
-        router.bench.fw.face_set_discovery(face, false).unwrap();
-    }
-    router.bench.fw.face_set_discovery(*group, true).unwrap();
-    assert_eq!(router.ask("/a/4"), (vec![*group], false));
-}
-
-#[test]
-fn a_group_is_not_asked_for_another_host_whose_interest_a_neighbour_has_by_another_way() {
-    for (reason, asks) in [(NackReason::Duplicate, false), (NackReason::NoRoute, true)] {
-        let segment = Segment::new();
-        let Segment { router, group } = &segment;
-        let [first, second, other_link] = router.neighbours;
-        let asked = router.receive(other_link, interest("/a/1").build(), EMPTY).sent;
-        assert_eq!(faces(&asked), [first, second]);
-        let refuse = |face, reason| {
-            let nack = LpHeaders { nack: Some(reason), ..EMPTY };
-            router.receive(face, asked[0].1.packet.clone(), nack).sent
-        };
-        assert!(refuse(first, NackReason::NoRoute).is_empty());
-        assert_eq!(faces(&refuse(second, reason)), [if asks { *group } else { other_link }]);
-    }
+    router.bench.route("/a", *group, 0);
+    router.bench.fw.face_set_copied(*group, &[first]).unwrap();
+    router.ask("/a/1");
+    let unasked = router.receive(second, data("/a/1"), EMPTY);
+    assert!(unasked.sent.is_empty(), "another neighbour was not asked");
+    assert_eq!(faces(&router.receive(first, data("/a/1"), EMPTY).sent), [router.consumer]);
+    router.bench.fw.face_set_copied(*group, &[]).unwrap();
+    router.ask("/a/2");
+    assert!(router.receive(first, data("/a/2"), EMPTY).sent.is_empty(), "nor is it any longer");
+    assert_eq!(router.bench.fw.face_set_copied(*group, &[FaceId(9999)]), Err(FaceError::NotFound));
 }

@@ -1,4 +1,4 @@
-//! `cs/config`, `cs/erase`, `cs/pin` and `cs/unpin`.
+//! `cs/config`, `cs/erase`, `cs/pin`, `cs/unpin` and `cs/report`.
 
 use namely_forwarder::{CsChange, CsPolicy};
 use namely_wire::mgmt::{ControlParameters, ControlResponse, CsList, CsListQuery, cs_flags, status_code};
@@ -101,6 +101,26 @@ pub(crate) fn unpin(
         return Err(not_found(format!("{prefix} is not pinned")));
     }
     Ok(done(parameters))
+}
+
+/// A consumer has refused Data, which it names with its implicit digest. Count says how many learned
+/// routes were given up, Capacity whether the content store had it.
+pub(crate) fn report(
+    parameters: &ControlParameters,
+    tables: &dyn Tables,
+    now_ns: u64,
+) -> Result<ControlResponse, ControlResponse> {
+    let name = required_name(parameters)?;
+    if !name.last().is_some_and(|last| last.is_implicit_digest()) {
+        return Err(bad("Name must end with the implicit digest of the Data"));
+    }
+    let (erased, routes) = tables.data_refused(name, now_ns);
+    Ok(ControlResponse::ok(&ControlParameters {
+        name: parameters.name.clone(),
+        count: Some(routes),
+        capacity: Some(erased.into()),
+        ..Default::default()
+    }))
 }
 
 fn done(parameters: &ControlParameters) -> ControlResponse {

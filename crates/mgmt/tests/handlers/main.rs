@@ -283,14 +283,28 @@ fn one_user_at_its_limit_of_routes_is_told_which_and_others_are_served() {
 }
 
 #[test]
+fn every_user_reports_data_by_its_full_name_and_nobody_elsewhere_does() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    let digest = "7".repeat(64);
+    let full = named(&format!("/a/sha256digest={digest}"));
+    for (who, code) in [(USER, 200), (Requester::User(0), 200), (Requester::Unknown, 403)] {
+        assert_eq!(world.command(Command::CsReport, &full, own, who).code, code);
+    }
+    assert_eq!(world.command(Command::CsReport, &named("/a"), own, USER).code, 400);
+    assert_eq!(world.command(Command::CsReport, &ControlParameters::default(), own, USER).code, 400);
+}
+
+#[test]
 fn every_command_but_own_registration_needs_the_right_to_manage() {
     let world = World::new();
     let own = world.add_face("fd://1");
     let asks = Command::ALL.iter().filter(|command| command.asks_about().is_some()).count() as u64;
     for command in Command::ALL.iter().filter(|command| command.asks_about().is_none()) {
         let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
-        // An announcement has no parameters here, and what one has bound oneself one may unbind.
-        if matches!(command, Command::RibAnnounce | Command::BptUnbind) {
+        // An announcement has no parameters here, what one has bound oneself one may unbind, and Data
+        // that one has received one may report.
+        if matches!(command, Command::RibAnnounce | Command::BptUnbind | Command::CsReport) {
             continue;
         }
         assert_eq!(world.command(*command, &parameters, own, USER).code, 403, "{command}");
@@ -298,7 +312,7 @@ fn every_command_but_own_registration_needs_the_right_to_manage() {
         assert_ne!(world.command(*command, &parameters, own, Requester::User(0)).code, 403, "{command}");
     }
     let management = world.management.borrow();
-    let refused = Command::ALL.len() as u64 - asks - 2;
+    let refused = Command::ALL.len() as u64 - asks - 3;
     assert_eq!(management.counters().commands_refused, 2 * refused);
     let reasons: BTreeMap<_, _> = management.refusals().collect();
     assert_eq!(reasons, BTreeMap::from([("user_not_allowed", refused), ("not_trusted", refused)]));

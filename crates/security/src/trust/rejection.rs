@@ -19,6 +19,8 @@ pub struct Rejection {
     pub key: Option<Name>,
     /// What is wrong.
     pub why: RejectionReason,
+    /// The implicit digest of Data, by which others can be told which packet this was.
+    pub digest: Option<Box<[u8; 32]>>,
 }
 
 /// What is wrong with a packet, its signature, or its chain of certificates.

@@ -234,5 +234,6 @@ fn at(packet: &SignedPacket<'_>, certificate: &Certificate, why: RejectionReason
         certificate: Some(certificate.name().to_name()),
         key: certificate.signer_name().map(Name::from),
         why,
+        digest: None,
     }
 }

@@ -115,7 +115,7 @@ fn finish(shared: &Shared, Reply { name, answer, to }: Reply) {
     let outcome = match answer {
         Ok(answer) => believe(shared, &name, answer).map_err(|error| match error {
             FetchError::Call(stopped) => RecvError::Call(stopped),
-            error => RecvError::Failed { name, error },
+            error => RecvError::Failed { name, error: Box::new(error) },
         }),
         Err(stopped) => Err(RecvError::Call(stopped)),
     };

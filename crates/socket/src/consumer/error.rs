@@ -39,7 +39,7 @@ pub enum RecvError {
         /// The name that was asked for.
         name: Name,
         /// Why.
-        error: FetchError,
+        error: Box<FetchError>,
     },
 }
 

@@ -12,7 +12,7 @@ use namely_security::{
     Preparation, RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
 };
 use namely_transport::object::{
-    Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier,
+    Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier, report_refused,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::{DataView, InterestBuilder, Name};
@@ -380,13 +380,15 @@ impl<'a> Job<'a> {
                     self.check_revocation(&reason)?;
                     return Ok(Next::On);
                 }
-                Checked::Corrupt => {
+                Checked::Corrupt(refused) => {
                     counts.corrupt.fetch_add(1, Ordering::Relaxed);
+                    self.report(refused)?;
                     return Ok(Next::Again);
                 }
                 Checked::Failed(error) => {
                     if matches!(error, ObjectError::Corrupt(_) | ObjectError::Untrusted(_)) {
                         counts.corrupt.fetch_add(1, Ordering::Relaxed);
+                        self.report(error.refused_data())?;
                     }
                     return Err(error.into());
                 }
@@ -402,6 +404,15 @@ impl<'a> Job<'a> {
         }
         let name = DataView::parse(wire.packet()).map(|view| view.name.to_name()).unwrap_or_default();
         Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None }.into())
+    }
+
+    /// Says to the router which Data is not believed, so that the next answer is another's.
+    fn report(&mut self, refused: Option<Name>) -> Result<(), FetchError> {
+        let Some(refused) = refused else { return Ok(()) };
+        self.requesting(|asker, _| {
+            report_refused(asker, &refused);
+            Ok(())
+        })
     }
 
     fn count(&self, octets: usize) {

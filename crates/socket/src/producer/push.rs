@@ -164,7 +164,7 @@ fn receipt(answer: Result<Received, RecvError>) -> Result<Option<Received>, Push
         Err(RecvError::Call(error)) => return Err(error.into()),
         Err(RecvError::Send(SendError::Call(error))) => return Err(error.into()),
         Err(RecvError::Send(error)) => return Err(PushError::Send(error)),
-        Err(RecvError::Failed { error, .. }) => error,
+        Err(RecvError::Failed { error, .. }) => *error,
     };
     match error {
         FetchError::Object(ObjectError::NoAnswer { .. }) => Ok(None),

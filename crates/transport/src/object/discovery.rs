@@ -14,7 +14,7 @@ use namely_wire::{
 
 use crate::publish::{MANIFEST_ENTRIES_MIN, SHORT_MANIFEST_OCTETS_MAX};
 
-use super::{Object, ObjectError, PAUSES_MAX, ReadOptions, SignatureMode, again_after_ns};
+use super::{Object, ObjectError, PAUSES_MAX, ReadOptions, SignatureMode, again_after_ns, report_refused};
 use crate::connection::{Answer, Connection, ConnectionError};
 
 /// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
@@ -87,7 +87,13 @@ impl<'a> Discovery<'a> {
         for _ in 0..CERTIFICATES_MAX {
             match self.verifier.verify(wire, unix_ns()) {
                 Verdict::Verified(verified) => return Ok(verified),
-                Verdict::Rejected(rejection) => return Err(ObjectError::Untrusted(rejection)),
+                Verdict::Rejected(rejection) => {
+                    let error = ObjectError::Untrusted(rejection);
+                    if let Some(refused) = error.refused_data() {
+                        report_refused(self.express, &refused);
+                    }
+                    return Err(error);
+                }
                 Verdict::NeedCertificate(needed) => {
                     wire = needed.data;
                     self.supply(&needed.certificate, &name_of(&wire))?;

@@ -11,6 +11,7 @@ mod discovery;
 mod error;
 mod layout;
 mod progress;
+mod report;
 mod requester;
 mod verifier;
 
@@ -21,6 +22,7 @@ use namely_wire::rdr::Metadata;
 pub use self::discovery::{Discovery, Express};
 pub use self::error::ObjectError;
 pub use self::progress::Progress;
+pub use self::report::report_refused;
 pub use self::requester::SegmentRequester;
 pub use self::verifier::{Checked, OnBadSegment, SegmentVerifier};
 use crate::fetch;

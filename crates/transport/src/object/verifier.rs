@@ -53,8 +53,8 @@ pub enum Checked<B: PacketOctets> {
     },
     /// A manifest, and why it is believed; it is kept here.
     Manifest(TrustReason),
-    /// Not what it should be: it is to be asked for again.
-    Corrupt,
+    /// Not what it should be: it is to be asked for again, once the router knows which Data that was.
+    Corrupt(Option<Name>),
     /// To be checked again once this certificate was supplied.
     Need {
         /// The name of the certificate or key.
@@ -262,7 +262,7 @@ impl SegmentVerifier {
         };
         self.corrupt = Some((number, times));
         let is_final = times >= CORRUPT_MAX || self.on_bad == OnBadSegment::Abort;
-        if is_final || !damaged { Checked::Failed(error) } else { Checked::Corrupt }
+        if is_final || !damaged { Checked::Failed(error) } else { Checked::Corrupt(error.refused_data()) }
     }
 
     fn believe<B: PacketOctets>(&mut self, segment: u64, data: Verified<B>) -> Checked<B> {

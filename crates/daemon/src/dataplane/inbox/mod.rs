@@ -56,8 +56,6 @@ pub struct Shown {
     pub object: Name,
     /// The PrefixAnnouncement that came with it, unchecked; empty if none did.
     pub announcement: Vec<u8>,
-    /// It came by a group, and not of a neighbour.
-    pub is_of_others: bool,
 }
 
 /// A packet for the router itself. Answer with [`super::DataPlane::inject`].
@@ -253,7 +251,7 @@ impl Outbox {
 
     /// Tells of a route to `object` that Data has shown. False if too many wait.
     pub(super) fn learned(&self, learned: &Learned<'_>, object: NameRef<'_>, announcement: &[u8]) -> bool {
-        let Learned { face, is_of_others, .. } = *learned;
+        let face = learned.face;
         let mut queue = self.shared.queue.lock();
         let is_known = |shown: &Shown| {
             shown.face == face && shown.object.as_name() == object && shown.announcement == announcement
@@ -266,7 +264,7 @@ impl Outbox {
             return false;
         }
         let (object, announcement) = (object.to_name(), announcement.to_vec());
-        queue.learned.push_back(Shown { face, object, announcement, is_of_others });
+        queue.learned.push_back(Shown { face, object, announcement });
         self.told(queue);
         true
     }
@@ -356,7 +354,7 @@ mod tests {
         let learn = |face, i| {
             let object = name(i);
             let data = object.as_name();
-            let learned = Learned { face: FaceId(face), data, wire: &[], is_of_others: false };
+            let learned = Learned { face: FaceId(face), data, wire: &[] };
             outbox.learned(&learned, data, b"")
         };
         for i in 0..LEARNED_ROUTES_WAITING_MAX {
