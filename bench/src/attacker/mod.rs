@@ -100,6 +100,7 @@ fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
         Attack::Descriptors => local::descriptors(place, end),
         Attack::Commands => local::commands(place, end),
         Attack::Memory => local::memory(place, end),
+        Attack::Reports => local::reports(place, end),
         Attack::All => Err(io::Error::other("each attack has a process of its own")),
     }
 }
