@@ -30,7 +30,8 @@ const MEMORY_LEFT_OF_ALL_MIB: f64 = 80.0;
 /// Runs one short attack; its figures, or `None` where the programs are not built.
 fn attack(name: &str) -> Option<Value> {
     // These attackers become another user of the machine.
-    let needs_root = ["descriptors", "commands", "memory", "target", "all"].contains(&name);
+    let needs_root =
+        ["descriptors", "commands", "memory", "reports", "target", "all"].contains(&name);
     if needs_root && !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root becomes another user");
         return None;
@@ -131,6 +132,13 @@ fn shared_memory_of_another_user_costs_others_nothing_of_theirs() {
     let Some(figures) = attack("memory") else { return };
     assert!(sent(&figures, "memory.interfaces") > 2, "{figures}");
     assert!(sent(&figures, "memory.refused") > 0, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn reports_of_another_user_that_cached_data_is_wrong_cost_the_honest_no_fetch() {
+    let Some(figures) = attack("reports") else { return };
+    assert!(sent(&figures, "reports.reports") > 20, "{figures}");
     assert_kept(&figures);
 }
 

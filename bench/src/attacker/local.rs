@@ -10,9 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use namely_memif::{Handshake, Interface, Options, Progress};
-use namely_security::{Signer, sign_interest};
-use namely_wire::InterestBuilder;
+use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, Scope};
+use namely_wire::tlv::read_tlv;
+use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
+use namely_wire::{Component, DataView, InterestBuilder, LpView, Name};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
@@ -33,6 +35,9 @@ const REGISTRATIONS: u64 = 100_000;
 
 /// Octets of a registered name, about.
 const NAME_OCTETS: usize = 4000;
+
+/// Reports.
+const REPORTS: u64 = 100_000;
 
 /// Shared-memory interfaces.
 const INTERFACES: u64 = 64;
@@ -117,6 +122,49 @@ pub(super) fn commands(place: &Place, end: &End) -> io::Result<Done> {
         Ok(())
     });
     Ok(BTreeMap::from([("registrations", sent), ("answer_octets", taken)]))
+}
+
+/// Fetches what is cached, and reports each packet as one that verification refuses: it leaves the
+/// content store, and the next who wants it has to wait for the producer.
+pub(super) fn reports(place: &Place, end: &End) -> io::Result<Done> {
+    let mut connection = UnixStream::connect(&place.unix)?;
+    connection.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let (mut buffer, mut reported) = (Vec::new(), 0u64);
+    let fetched = end.spread(REPORTS, 0.95, |n| {
+        let segment = name(&place.object)?.join_segment(n % place.segments.max(1));
+        connection.write_all(&InterestBuilder::new(segment.clone()).nonce(nonce(n)).build())?;
+        // Answers to reports come in between.
+        let Some(data) = data_named(&mut connection, &mut buffer, &segment, end) else { return Ok(()) };
+        let digest = sha256(&data);
+        let full = segment.join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest });
+        let parameters = ControlParameters { name: Some(full), ..ControlParameters::default() };
+        let report = Command::CsReport.name(Scope::Localhost, &parameters);
+        connection.write_all(&InterestBuilder::new(report).must_be_fresh().nonce(nonce(!n)).build())?;
+        reported += 1;
+        Ok(())
+    });
+    Ok(BTreeMap::from([("fetched", fetched), ("reports", reported)]))
+}
+
+/// The next Data of this name, if one comes in time.
+fn data_named(connection: &mut UnixStream, buffer: &mut Vec<u8>, name: &Name, end: &End) -> Option<Vec<u8>> {
+    let mut chunk = [0; 65_536];
+    while end.is_ahead() {
+        while let Some(length) = read_tlv(buffer).ok().map(|tlv| tlv.raw.len()) {
+            let packet: Vec<u8> = buffer.drain(..length).collect();
+            let fragment = LpView::parse(&packet).ok().and_then(|view| view.fragment.map(<[u8]>::to_vec));
+            let data =
+                fragment.filter(|data| DataView::parse(data).is_ok_and(|view| view.name == name.as_name()));
+            if data.is_some() {
+                return data;
+            }
+        }
+        match connection.read(&mut chunk) {
+            Ok(octets) if octets > 0 => buffer.extend_from_slice(&chunk[..octets]),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// Sends all of `octets`, and meanwhile reads what comes.

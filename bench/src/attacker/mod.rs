@@ -103,6 +103,7 @@ fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
         Attack::Commands => local::commands(place, end),
         Attack::Memory => local::memory(place, end),
         Attack::Target => target::target(place, end),
+        Attack::Reports => local::reports(place, end),
         Attack::All => Err(io::Error::other("each attack has a process of its own")),
     }
 }

@@ -23,6 +23,8 @@ pub enum Attack {
     Commands,
     /// A local user's shared memory, as much as can be had
     Memory,
+    /// A local user's reports that cached Data is not what it should be
+    Reports,
     /// First fragments that are never completed, from many addresses
     Fragments,
     /// Connections that never finish their first message
@@ -46,6 +48,7 @@ impl Attack {
             Attack::Descriptors => "descriptors",
             Attack::Commands => "commands",
             Attack::Memory => "memory",
+            Attack::Reports => "reports",
             Attack::Fragments => "fragments",
             Attack::Handshakes => "handshakes",
             Attack::Reflection => "reflection",
