@@ -30,8 +30,7 @@ const MEMORY_LEFT_OF_ALL_MIB: f64 = 80.0;
 /// Runs one short attack; its figures, or `None` where the programs are not built.
 fn attack(name: &str) -> Option<Value> {
     // These attackers become another user of the machine.
-    let needs_root =
-        ["descriptors", "commands", "memory", "reports", "target", "all"].contains(&name);
+    let needs_root = ["descriptors", "commands", "memory", "reports", "target", "all"].contains(&name);
     if needs_root && !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root becomes another user");
         return None;
