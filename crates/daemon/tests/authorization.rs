@@ -297,13 +297,16 @@ fn a_command_from_a_port_that_no_socket_here_has_is_refused_and_counted() {
 /// A datagram does not tell which of the sockets of its address sent it.
 #[test]
 fn a_command_from_an_address_that_two_users_share_is_nobodys() {
-    use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt::set_socket_reuseaddr};
+    use rustix::net::sockopt::set_socket_reuseaddr;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can give sockets another owner");
         return;
     }
     let shared = |address: std::net::SocketAddr| {
-        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+        // A program that another test starts meanwhile inherits none of them.
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None).unwrap();
         set_socket_reuseaddr(&socket, true).unwrap();
         bind(&socket, &address).unwrap();
         std::net::UdpSocket::from(socket)
