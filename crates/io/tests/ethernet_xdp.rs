@@ -123,7 +123,8 @@ fn what_xdp_has_no_room_for_is_counted_or_waits_its_turn() {
                 arrived += b.frames_seen().iter().filter(|octets| octets.len() > 10).count() as u64;
                 arrived + b.listener_drops("kernel_buffer_full") - counted >= 300
             });
-            assert!((64..=128).contains(&arrived), "{arrived}");
+            // Probes of the former round may still have some of the 64 places.
+            assert!((48..=128).contains(&arrived), "{arrived}");
         }
         assert_eq!(a.status(id).unwrap().counters.drops.total(), 0);
     });
