@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use namely_security::{KeyType, PrivateKey, Signer, sha256, sign_data};
 use namely_wire::mgmt::{Command, ControlParameters, face_flags};
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
-use namely_wire::{Component, DataBuilder, LpHeaders, Name, encode_lp_packet};
+use namely_wire::{CACHE_POLICY_NO_CACHE, Component, DataBuilder, LpHeaders, Name, encode_lp_packet};
 
 use crate::common::client::{Client, named};
 use crate::segment::{Net, Router};
@@ -52,9 +52,9 @@ struct Program {
 }
 
 impl Program {
-    /// Registers a prefix, and answers with this content, or not at all.
-    fn start(mut client: Client, prefix: &str, content: Option<&'static [u8]>) -> Self {
-        client.register(prefix);
+    /// Registers the prefix, and answers with this content after this time, or not at all.
+    fn start(mut client: Client, content: Option<&'static [u8]>, takes: Duration) -> Self {
+        client.register("/plain");
         // Interests say by which face they came.
         let flags = Some(face_flags::LOCAL_FIELDS);
         client.ok(Command::FacesUpdate, &ControlParameters { flags, mask: flags, ..Default::default() });
@@ -73,8 +73,12 @@ impl Program {
                 if is_liar && packet.headers.incoming_face_id == group {
                     continue;
                 }
+                std::thread::sleep(takes);
                 let data = sign_data(&DataBuilder::new(packet.interest().name), content, &signer).unwrap();
-                let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
+                // What lies in its router's cache would be answered by the group as well.
+                let cache_policy = is_liar.then_some(CACHE_POLICY_NO_CACHE);
+                let pit_token = packet.headers.pit_token;
+                let headers = LpHeaders { pit_token, cache_policy, ..LpHeaders::default() };
                 client.send(&encode_lp_packet(&headers, &data));
             }
         };
@@ -116,11 +120,16 @@ impl Fetched {
 impl Scene {
     /// `None`, with the reason printed, where there are no namespaces.
     pub fn new(station: Station) -> Option<Self> {
+        Self::with_producer(station, Duration::ZERO)
+    }
+
+    /// The same with a producer that takes so long to answer.
+    pub fn with_producer(station: Station, takes: Duration) -> Option<Self> {
         let net = Net::new(&[1500, 1500, 1500])?;
         let group = "[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";
         let mut consumer = net.router(0, "", &[]);
         let producer = net.router(1, &format!("enabled = false\n{group}"), &[]);
-        let mut programs = vec![Program::start(producer.daemon.connect(), "/plain", Some(RIGHT))];
+        let mut programs = vec![Program::start(producer.daemon.connect(), Some(RIGHT), takes)];
         let mut others = vec![producer];
         let is_neighbour = station != Station::Bystander;
         let discovery = if is_neighbour { String::new() } else { format!("enabled = false\n{group}") };
@@ -131,10 +140,10 @@ impl Scene {
         match station {
             Station::Refusing => {}
             Station::Bystander | Station::Silent => {
-                programs.push(Program::start(other.daemon.connect(), "/plain", None));
+                programs.push(Program::start(other.daemon.connect(), None, Duration::ZERO));
             }
             Station::Lying => {
-                programs.push(Program::start(other.daemon.connect(), "/plain", Some(WRONG)));
+                programs.push(Program::start(other.daemon.connect(), Some(WRONG), Duration::ZERO));
             }
         }
         others.push(other);
