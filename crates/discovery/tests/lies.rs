@@ -1,6 +1,6 @@
-//! Stations drawn at random that mix hellos, replies, silence and lies on one link with three honest
-//! routers. Whatever they say, a station has nothing before it has answered a challenge, and the
-//! honest keep each other.
+//! Stations drawn at random that mix hellos, replies, silence and lies on one link with three
+//! honest routers. Whatever they say, a station has nothing before it has answered a challenge,
+//! and the honest keep each other.
 
 use crate::segment;
 

@@ -148,9 +148,9 @@ impl DiscoveryFaces {
             .all(|own| keys.push(own.face))
     }
 
-    /// How long to wait still where all who were asked have refused but groups, ns; `None` if others
-    /// may answer. A neighbour that has seen the Interest by another way (Duplicate) may have the
-    /// answer there.
+    /// How long to wait still where all who were asked have refused but groups, ns; `None` if
+    /// others may answer. A neighbour that has seen the Interest by another way (Duplicate) may
+    /// have the answer there.
     pub(crate) fn wait_for_groups_ns(&self, asked: &OutRecords, now_ns: u64) -> Option<u64> {
         let mut wait_ns = SILENT_WAIT_NS;
         for record in asked.iter() {

@@ -72,7 +72,8 @@ impl Late {
         let mut options = self.world.consumer_options();
         options.trust = Trust::Policy(self.policy.clone().into());
         options.revocation = Revocation::Off;
-        // Long enough that a busy machine answers in time: a second answer may hide a damaged first.
+        // Long enough that a busy machine answers in time: a second answer may hide a damaged
+        // first.
         options.read.lifetime_ms = 2000;
         options.read.fetch.congestion = Algorithm::Fixed(300);
         options.verify_threads = threads;

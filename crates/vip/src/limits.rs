@@ -25,8 +25,8 @@ pub const SEGMENTS_MAX: usize = OBJECTS_MAX.div_ceil(COUNTS_PER_SEGMENT);
 /// Requests of a neighbour, rightly signed, that are answered in a slot.
 pub const REQUESTS_MAX: u32 = 4;
 
-/// Packets of a neighbour whose signature may turn out wrong: so many at once, and so many a second.
-/// They leave the requests that are rightly signed alone.
+/// Packets of a neighbour whose signature may turn out wrong: so many at once, and so many a
+/// second. They leave the requests that are rightly signed alone.
 pub const UNSIGNED_BURST: u64 = 256;
 /// See [`UNSIGNED_BURST`].
 pub const UNSIGNED_PER_SECOND: u64 = 1000;

@@ -560,9 +560,9 @@ impl Vip {
             return Err(Counter::Unsolicited);
         }
         if neighbour.boot != Some(boot) {
-            // Its clock may be behind that of its former life, so that its requests are refused. But
-            // it answers what it was asked just now: this life is the present one, unless a request
-            // of a later one has come meanwhile.
+            // Its clock may be behind that of its former life, so that its requests are refused.
+            // But it answers what it was asked just now: this life is the present one, unless a
+            // request of a later one has come meanwhile.
             if neighbour.life_asked_us == neighbour.counts_asked_us {
                 return Err(Counter::OtherBoot);
             }

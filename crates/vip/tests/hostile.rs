@@ -481,7 +481,8 @@ fn a_slot_of_400_objects_and_8_neighbours_takes_a_millisecond_and_one_of_4096_an
     assert!(slot(4096, 64) <= std::time::Duration::from_millis(60));
 }
 
-/// Looks at a packet in the name of a neighbour, whose signature turns out wrong if it is looked at.
+/// Looks at a packet in the name of a neighbour, whose signature turns out wrong if it is looked
+/// at.
 fn forged(net: &mut Net, of: usize, packet: &[u8]) -> Look {
     let (b, now_ns) = (net.neighbour(ME, of), net.now_ns);
     let vip = &mut net.nodes[ME].vip;

@@ -11,6 +11,7 @@ use super::root;
 const SLEEPS: &[(&str, usize, &str)] = &[
     ("bench/src/probe.rs", 1, "answers late"),
     ("crates/cli/tests/memif.rs", 1, "kills at some moment of a burst"),
+    ("crates/daemon/tests/beside/mod.rs", 1, "a producer takes its time"),
     ("crates/daemon/tests/busy_poll.rs", 3, "measures idleness"),
     ("crates/daemon/tests/common/client.rs", 1, "answers late"),
     ("crates/daemon/tests/costs.rs", 2, "measures idleness"),
@@ -19,6 +20,7 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/daemon/tests/idle.rs", 2, "measures idleness"),
     ("crates/daemon/tests/many_neighbours.rs", 2, "measures octets a second"),
     ("crates/daemon/tests/neighbours.rs", 1, "paces a flood"),
+    ("crates/daemon/tests/proof.rs", 1, "that a neighbour stays is seen by time only"),
     ("crates/daemon/tests/vip_neighbours.rs", 1, "paces a flood"),
     ("crates/dashboard/src/connection.rs", 2, "reads slowly, and then no more"),
     ("crates/datagrams/src/mmsg.rs", 1, "the time that a datagram lies is measured"),
@@ -30,6 +32,7 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/io/tests/shares.rs", 3, "reads slowly; works long; lets answers become late"),
     ("crates/io/tests/udp.rs", 1, "paces packets beside a flood"),
     ("crates/io/tests/unix.rs", 2, "measures idleness"),
+    ("crates/io/tests/unproven.rs", 1, "paces a flood"),
     ("crates/proxy/tests/overload.rs", 1, "holds a place for some tries"),
     ("crates/socket/tests/fetch.rs", 1, "that no more comes is seen by time only"),
     ("crates/socket/tests/on_demand.rs", 1, "races are begun at several moments"),

@@ -222,10 +222,10 @@ impl DiscoveryThread {
         self.home.leave();
     }
 
-    /// Has Interests that look for a producer go to the neighbours of a link one by one where there
-    /// are few, so that what answers comes by unicast and teaches a unicast face, and to the group
-    /// beside them, for who is there without discovery. What is sent to the group goes by unicast to
-    /// neighbours that it is too long for.
+    /// Has Interests that look for a producer go to the neighbours of a link one by one where
+    /// there are few, so that what answers comes by unicast and teaches a unicast face, and to the
+    /// group beside them, for who is there without discovery. What is sent to the group goes by
+    /// unicast to neighbours that it is too long for.
     fn aim_discoveries(&mut self) {
         let machine = self.machine.lock();
         if machine.changes() == std::mem::replace(&mut self.aimed, machine.changes()) {

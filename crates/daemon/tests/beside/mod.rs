@@ -30,7 +30,8 @@ pub enum Station {
     Silent,
     /// Its router refuses it.
     Refusing,
-    /// It answers what it is asked itself with Data that another key has signed than the producer's.
+    /// It answers what it is asked itself with Data that another key has signed than the
+    /// producer's.
     Lying,
 }
 
@@ -150,8 +151,8 @@ impl Scene {
         Some(Scene { consumer, _others: others, programs, _net: net, asked: 0 })
     }
 
-    /// Fetches so many packets, one after the other, as a consumer that checks. Few of an object, so
-    /// that who has it is looked for often, but less often than a face may.
+    /// Fetches so many packets, one after the other, as a consumer that checks. Few of an object,
+    /// so that who has it is looked for often, but less often than a face may.
     pub fn fetch(&mut self, count: usize) -> Fetched {
         assert!(!self.programs.is_empty());
         let mut fetched = Fetched::default();

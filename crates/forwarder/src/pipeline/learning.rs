@@ -114,8 +114,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
     }
 
-    /// Adds the neighbours of the link whose group is upstream `one`, and chooses them: a route that
-    /// was learned of a group moves to a neighbour when that has answered. True if there are any.
+    /// Adds the neighbours of the link whose group is upstream `one`, and chooses them: a route
+    /// that was learned of a group moves to a neighbour when that has answered. True if there are
+    /// any.
     fn add_neighbours_beside<'t>(
         &self,
         context: &'t BatchContext<'_, R>,

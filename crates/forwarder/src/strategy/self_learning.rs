@@ -101,8 +101,9 @@ impl Learning {
         if begun.admits(hook.now_ns) { Verdict::Discover } else { Verdict::NoUpstream }
     }
 
-    /// Along the routes: by the next hop that answered last, or all. Who answers by a group may be a
-    /// neighbour, who is asked there as well now and then: by its own answer the route moves to it.
+    /// Along the routes: by the next hop that answered last, or all. Who answers by a group may be
+    /// a neighbour, who is asked there as well now and then: by its own answer the route moves to
+    /// it.
     fn along(&mut self, pending: &Pending<'_>, now_ns: u64) -> Verdict {
         let is_used = |upstream: &Upstream<'_>| Some(upstream.key()) == self.used;
         let used = pending.upstreams.iter().position(is_used);

@@ -103,8 +103,8 @@ pub(crate) fn unpin(
     Ok(done(parameters))
 }
 
-/// A consumer has refused Data, which it names with its implicit digest. Count says how many learned
-/// routes were given up, Capacity whether the content store had it.
+/// A consumer has refused Data, which it names with its implicit digest. Count says how many
+/// learned routes were given up, Capacity whether the content store had it.
 pub(crate) fn report(
     parameters: &ControlParameters,
     tables: &dyn Tables,

@@ -306,8 +306,8 @@ fn every_command_but_own_registration_needs_the_right_to_manage() {
     let asks = Command::ALL.iter().filter(|command| command.asks_about().is_some()).count() as u64;
     for command in Command::ALL.iter().filter(|command| command.asks_about().is_none()) {
         let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
-        // An announcement has no parameters here, what one has bound oneself one may unbind, and Data
-        // that one has received one may report.
+        // An announcement has no parameters here, what one has bound oneself one may unbind, and
+        // Data that one has received one may report.
         if matches!(command, Command::RibAnnounce | Command::BptUnbind | Command::CsReport) {
             continue;
         }

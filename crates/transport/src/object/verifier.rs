@@ -53,7 +53,8 @@ pub enum Checked<B: PacketOctets> {
     },
     /// A manifest, and why it is believed; it is kept here.
     Manifest(TrustReason),
-    /// Not what it should be: it is to be asked for again, once the router knows which Data that was.
+    /// Not what it should be: it is to be asked for again, once the router knows which Data that
+    /// was.
     Corrupt(Option<Name>),
     /// To be checked again once this certificate was supplied.
     Need {
