@@ -286,7 +286,7 @@ fn promtool_finds_no_fault_and_a_prometheus_server_reads_it() {
     ));
     let mut client = daemon.connect();
     client.ask("/nobody/has/this");
-    let (head, text) = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    let (head, text) = ask(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     let mut check = Command::new(promtool);
     let check =
