@@ -153,7 +153,7 @@ fn group(home: &Home, router: &str) -> serde_json::Value {
 }
 
 #[test]
-fn what_no_route_leads_to_is_not_asked_of_the_group_again_when_its_mtu_has_changed() {
+fn a_discovery_asks_neighbours_too_when_the_groups_mtu_has_changed() {
     let Some(net) = Pair::new("ask") else { return };
     let mut home = Home::new();
     let far = router(&net, &mut home, 0, "");
@@ -165,11 +165,15 @@ fn what_no_route_leads_to_is_not_asked_of_the_group_again_when_its_mtu_has_chang
     assert!(net.ip(1, "link set veth0 mtu 1400"));
     home.wait_for("the MTU", || group(&home, &near)["mtu"] == 1400);
     fetch(&home, &near, "f");
-    assert_eq!(group(&home, &near)["out"]["interests"], 0, "hellos are no face's");
+    assert_eq!(group(&home, &near)["out"]["interests"], 1, "one discovery; hellos are no face's");
+    let neighbour = neighbours(&home, &near)[0]["face_id"].clone();
+    let faces = home.json(["face", "list", "--router", &near]);
+    let face = faces.iter().find(|face| face["face_id"] == neighbour).unwrap();
+    assert!(face["out"]["interests"].as_u64() > Some(0), "{face}");
 }
 
 #[test]
-fn a_route_learned_by_the_group_leads_to_the_neighbour_as_soon_as_one_is_found() {
+fn a_route_learned_by_the_group_moves_to_the_neighbour_that_delivers() {
     let Some(net) = Pair::new("move") else { return };
     let mut home = Home::new();
     let near = router(&net, &mut home, 1, "");
@@ -185,8 +189,18 @@ fn a_route_learned_by_the_group_leads_to_the_neighbour_as_soon_as_one_is_found()
     assert_eq!(learned(&home), [group(&home, &near)["face_id"].clone()]);
     // The same station with another router, which says hello.
     home.stop(1);
-    let _again = router(&net, &mut home, 0, "");
+    let again = router(&net, &mut home, 0, "");
     home.wait_for("the neighbour", || neighbours(&home, &near).len() == 1);
     let face = neighbours(&home, &near)[0]["face_id"].clone();
-    home.wait_for("the route", || learned(&home) == [face.clone()]);
+    assert!(!learned(&home).contains(&face), "it has delivered nothing");
+    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", &again]);
+    home.spawn(serve);
+    home.wait_for("the producer", || home.ok(["route", "list", "--router", &again]).contains("/lab"));
+    home.wait_for("the route", || {
+        home.ok(["cs", "erase", "/lab", "--router", &near]);
+        let _ = fs::remove_file(home.path("again"));
+        home.run(["get", "/lab/f", "-o", "again", "--router", &near]);
+        let faces = learned(&home);
+        !faces.is_empty() && faces.iter().all(|learned| *learned == face)
+    });
 }
