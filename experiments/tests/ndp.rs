@@ -56,8 +56,9 @@ fn the_grid_is_built_and_measured_with_discovery_and_without() {
         assert!(row["throughput_mbit_s"].as_f64() > Some(0.0), "{row}");
         assert!(row["multicast_interests"].as_f64() > Some(0.0), "{row}");
     }
-    let data = |n: usize| rows[n]["multicast_data"].as_f64();
-    assert!(data(0) == Some(0.0) && data(1) > Some(0.0), "by unicast once neighbours are found: {rows:?}");
+    let data = |n: usize| rows[n]["multicast_data"].as_f64().unwrap();
+    // A discovery asks the group as well, and its first Data may come by the group.
+    assert!(10.0 * data(0) < data(1), "by unicast once neighbours are found: {rows:?}");
 }
 
 #[test]
