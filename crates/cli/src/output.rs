@@ -223,13 +223,13 @@ fn complain(text: &str) {
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// How far it is.
+    /// Sets the progress, of `all` steps.
     pub fn set(&self, done: u64, all: u64) {
         self.0.set_length(all.max(1));
         self.0.set_position(done);
     }
 
-    /// What stands beside it.
+    /// Sets the text beside the bar.
     pub fn set_message(&self, text: impl Into<Plain>) {
         self.0.set_message(String::from(text.into()));
     }

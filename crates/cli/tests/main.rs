@@ -1,4 +1,5 @@
-//! The integration tests of this crate, as one program: linking is most of what a program costs.
+//! The integration tests of this crate, as one program: linking dominates the cost of a test
+//! program.
 
 mod common;
 mod containers;

@@ -1,4 +1,4 @@
-//! What the links of a testbed carry.
+//! The rates that links of a testbed carry.
 
 use std::fs;
 

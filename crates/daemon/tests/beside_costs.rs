@@ -1,5 +1,5 @@
-//! What a producer without discovery keeps of its rate and round trip beside a neighbour of its
-//! consumer that is of no use to anybody.
+//! The rate and the round trip of a producer without discovery, beside a silent, a refusing or a
+//! lying neighbour of its consumer.
 
 use crate::beside::{Scene, Station};
 

@@ -10,9 +10,9 @@
 //!   Interest without a route by a Nack. The name is below `/localhop` and HopLimit is 1, so that
 //!   the Interest goes no further and a default route does not take it.
 //!
-//! Both questions are sent together with a packet for the peer, when whoever sends that wants the
-//! proof, and again with a later one after a pause that doubles. Whoever sends datagrams from a
-//! forged address sees neither, and guesses 63 bits of the first and 128 of the second.
+//! The link sends both questions with a packet for the peer when the face wants the proof, and
+//! again with later packets after a pause that doubles. A host that forges the address sees
+//! neither question: it would have to guess 63 bits of the first and 128 of the second.
 
 use alloc::vec::Vec;
 

@@ -23,6 +23,24 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the workspace is above the crate")
 }
 
+/// Calls `look` with the path, from the root of the workspace, and the text of each Rust source.
+fn each_source(look: &mut dyn FnMut(&str, &str)) {
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of the sources").flatten() {
+            let path = entry.path();
+            let is_foreign = ["target", ".git", "node_modules"].iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !is_foreign {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("sources are UTF-8");
+                let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+                look(&name, &text);
+            }
+        }
+    }
+}
+
 /// What cargo prints, without a network.
 fn cargo(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -1,16 +1,15 @@
-//! Whatever a program prints goes through one place of its crate, which takes text without what a
-//! terminal obeys: elsewhere names of files and words of others would reach the terminal as they
-//! are.
+//! A program prints through one module of its crate, whose functions accept escaped text only. A
+//! print elsewhere would send names of files and foreign text to the terminal as they are.
 
 use std::fs;
 use std::path::Path;
 
 use super::root;
 
-/// The folders whose sources may not write to the terminal by themselves.
+/// Folders: their sources print only through the modules below.
 const SOURCES: [&str; 3] = ["crates", "bindings/c/src", "bindings/python/src"];
 
-/// Who writes to a terminal, and why it may.
+/// The modules that write to a terminal, each with its reason.
 const WRITERS: [(&str, &str); 7] = [
     (
         "crates/cli/src/output.rs",

@@ -98,7 +98,7 @@ fn is_of_tests(path: &Path) -> bool {
     ["tests", "tests.rs", "testing.rs", "faulty_disk.rs"].contains(&name)
 }
 
-/// What `text` has of rustix by name: `use rustix::fs::{a, b}` and `rustix::fs::a(`.
+/// The functions of rustix that `text` names: `use rustix::fs::{a, b}` and `rustix::fs::a(`.
 fn of_rustix(text: &str) -> Vec<&str> {
     let behind = text.match_indices("rustix::fs::").map(|(at, module)| &text[at + module.len()..]);
     let names = behind.flat_map(|rest| {

@@ -2,10 +2,7 @@
 //! for a condition, by `namely_skip`. Where time itself is what a test is about, its sleep is
 //! entered here with the reason.
 
-use std::fs;
-use std::path::Path;
-
-use super::root;
+use super::each_source;
 
 /// Sleeps of tests: file, how many, and why no condition takes their place.
 const SLEEPS: &[(&str, usize, &str)] = &[
@@ -42,29 +39,8 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("interop/tests/path_mtu.rs", 1, "that no more is sent is seen by time only"),
 ];
 
-/// Folders that hold nothing of ours.
-const LEFT_OUT: [&str; 3] = ["target", ".git", "node_modules"];
-
 /// This file, and the helper that sleeps between two looks at a condition.
 const OF_THE_RULE: [&str; 2] = ["crates/cli/tests/rules/sleeps.rs", "crates/skip/src/wait.rs"];
-
-/// The sleeps of each file, by its path.
-fn search(folder: &Path, found: &mut Vec<(String, usize)>) {
-    for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
-        let path = entry.path();
-        if LEFT_OUT.iter().any(|left_out| path.ends_with(left_out)) {
-            continue;
-        }
-        if path.is_dir() {
-            search(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let name = path.strip_prefix(root()).expect("below the root").display().to_string();
-            let text = fs::read_to_string(&path).expect("sources are UTF-8");
-            let count = if OF_THE_RULE.contains(&&*name) { 0 } else { sleeps(of_tests(&name, &text)) };
-            found.extend((count > 0).then_some((name, count)));
-        }
-    }
-}
 
 /// The part of a file that is a test's: all of a file of tests, and else what follows the mark of
 /// its module of tests, which is the last thing in it.
@@ -106,8 +82,11 @@ fn is_call(before: &str) -> bool {
 
 #[test]
 fn tests_wait_for_conditions_not_for_time() {
-    let mut found = Vec::new();
-    search(&root(), &mut found);
+    let mut found: Vec<(String, usize)> = Vec::new();
+    each_source(&mut |name, text| {
+        let count = if OF_THE_RULE.contains(&name) { 0 } else { sleeps(of_tests(name, text)) };
+        found.extend((count > 0).then(|| (name.to_owned(), count)));
+    });
     let mut wrong: Vec<String> = Vec::new();
     for (file, count) in &found {
         let entered = SLEEPS.iter().find(|(name, ..)| name == file).map_or(0, |(_, count, _)| *count);

@@ -162,7 +162,7 @@ impl Counts {
 
 impl Server {
     fn new(names: &[String], source: Source) -> Self {
-        // What the machine calls itself leads here, whoever looks it up.
+        // The machine's own name leads here in every resolver.
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Server {
             shown: Mutex::new(Shown { source: Some(source), latest: None }),

@@ -51,7 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, shown: Option<&Shown>, chosen: &Chosen
     frame.render_widget(Paragraph::new(plain(&keys_line(chosen, trouble))).style(reversed()), keys);
 }
 
-/// What routers and people say.
+/// A line of text from a router or a user, escaped.
 fn plain(text: &str) -> Line<'static> {
     Line::from(String::from(Plain::new(text)))
 }
