@@ -44,28 +44,30 @@ impl Router {
     /// `certificates` may register any prefix and manage; users of the Unix socket may register any
     /// prefix, as by default.
     pub fn namelyd(world: &World, certificates: &[&Path]) -> Self {
-        let socket = world.path("namely.sock");
-        start(
-            |ports| {
-                let config = world.path("namely.toml");
-                std::fs::write(&config, configuration(&socket, ports, certificates))
-                    .expect("a file in the temporary directory");
-                let mut command = world.command(program("namelyd"));
-                command.arg("--config").arg(config);
-                (command, socket.clone())
-            },
-            world,
-        )
+        Self::namelyd_everywhere(world, "", &authorization(certificates))
+    }
+
+    /// `namelyd` likewise, which sends to UDP addresses without a limit. The programs of a test
+    /// have one address, and a limit that they share drops packets when several start together.
+    pub fn namelyd_without_udp_limits(world: &World, certificates: &[&Path]) -> Self {
+        let faces = "unproven_address_mbit_s = 0\nunproven_total_mbit_s = 0\n";
+        Self::namelyd_everywhere(world, faces, &authorization(certificates))
     }
 
     /// `namelyd` likewise, whose users manage it over TCP and UDP of loopback, too.
     pub fn namelyd_managed_over_loopback(world: &World) -> Self {
+        Self::namelyd_everywhere(world, "", &(authorization(&[]) + "loopback = \"manage\"\n"))
+    }
+
+    /// `namelyd` with all links of a host, further lines of the section `faces`, and further
+    /// sections.
+    fn namelyd_everywhere(world: &World, faces: &str, sections: &str) -> Self {
         let socket = world.path("namely.sock");
         start(
             |ports| {
                 let config = world.path("namely.toml");
-                let text = configuration(&socket, ports, &[]) + "loopback = \"manage\"\n";
-                std::fs::write(&config, text).expect("a file in the temporary directory");
+                std::fs::write(&config, all_links(&socket, ports) + faces + sections)
+                    .expect("a file in the temporary directory");
                 let mut command = world.command(program("namelyd"));
                 command.arg("--config").arg(config);
                 (command, socket.clone())
@@ -261,14 +263,14 @@ fn free_port() -> u16 {
     }
 }
 
-fn configuration(socket: &Path, [port, websocket_port]: [u16; 2], certificates: &[&Path]) -> String {
-    let text = format!(
+/// The section `faces` with a listener of each kind.
+fn all_links(socket: &Path, [port, websocket_port]: [u16; 2]) -> String {
+    format!(
         "[faces]\nlisten = [\"unix://{}\", \"memif://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\", \
          \"ws://127.0.0.1:{websocket_port}\"]\n",
         socket.display(),
         socket.with_extension("memif").display()
-    );
-    text + &authorization(certificates)
+    )
 }
 
 fn authorization(certificates: &[&Path]) -> String {

@@ -80,6 +80,17 @@ impl RateLimit {
         let _ = self.paid_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid);
     }
 
+    /// Returns what was charged for `octets`.
+    fn refund(&self, octets: u64) {
+        if self.bps == 0 {
+            return;
+        }
+        let cost_ns = octets.saturating_mul(8_000_000_000) / self.bps;
+        let paid = |paid_ns: u64| Some(paid_ns.saturating_sub(cost_ns));
+        // The closure returns a value each time, so that this does not fail.
+        let _ = self.paid_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid);
+    }
+
     fn is_at_rest(&self, now_ns: u64) -> bool {
         self.paid_ns.load(Ordering::Relaxed) <= now_ns
     }
@@ -190,6 +201,14 @@ impl Unproven {
     pub(crate) fn shown_by(&self, view: &LpView<'_>) -> Shown {
         self.proof.shown_by(view)
     }
+
+    /// The peer has proven that it receives. The octets that it received before were not sent to a
+    /// victim, so they no longer count against other ports of its address: programs of one host
+    /// that start together do not slow each other down. The limit of all addresses keeps its
+    /// charge, so that a host that proves itself again and again does not raise it for the others.
+    pub(crate) fn end(self) {
+        self.limits.address.refund(self.sent_octets);
+    }
 }
 
 #[cfg(test)]
@@ -277,6 +296,20 @@ mod tests {
         assert_eq!(peer(&all, 1, 0).admit(0), Err(ADDRESS_LABEL), "a face that comes again");
         assert!(all.addresses.lock().limits.len() <= 2 * ADDRESSES_KEPT);
         assert_eq!(peer(&all, 1, SECOND_NS).admit(SECOND_NS), Ok(()));
+    }
+
+    #[test]
+    fn a_proven_port_returns_its_charge_to_the_address() {
+        let all = addresses(8 * MBIT, 8 * MBIT);
+        let mut first = peer(&all, 1, 0);
+        while first.admit(0).is_ok() {
+            first.charge(1000, 1, 0);
+        }
+        let mut second = peer(&all, 1, 0);
+        assert_eq!(second.admit(0), Err(ADDRESS_LABEL));
+        first.end();
+        assert_eq!(second.admit(0), Err(TOTAL_LABEL), "the limit of all addresses keeps its charge");
+        assert!(second.limits.address.has_room(What::Packet, 0));
     }
 
     #[test]

@@ -124,7 +124,9 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
 
     /// The peer has proven itself, or need not.
     pub(super) fn end_limits(&self, state: &mut PortState<P>) {
-        state.unproven = None;
+        if let Some(unproven) = state.unproven.take() {
+            unproven.end();
+        }
         self.is_unproven.store(false, Ordering::Relaxed);
     }
 
