@@ -11,6 +11,7 @@ mod cms;
 mod config;
 mod dissection;
 mod forwarder;
+mod group;
 mod link;
 mod management;
 mod memif;

@@ -9,14 +9,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use self::modules::Modules;
-use super::{list, metadata, root, text};
+use super::{list, metadata, text};
 
 /// Files that may import one another.
 const RING_FILES_MAX: usize = 5;
 
 /// Crates with a larger ring, and its size. The list only gets shorter.
 const LARGER_RINGS: &[(&str, usize)] = &[
-    ("namely namely", 70),
     ("namely-client namely_client", 9),
     ("namely-daemon namely_daemon", 9),
     ("namely-dashboard namely_dashboard", 7),
@@ -28,7 +27,7 @@ const LARGER_RINGS: &[(&str, usize)] = &[
     ("namely-transport namely_transport", 13),
 ];
 
-/// The largest ring of each crate that has one, with its files.
+/// The largest ring of each crate that has one: its files, each with those that it imports.
 fn largest_rings() -> BTreeMap<String, Vec<String>> {
     let mut largest = BTreeMap::new();
     for package in list(&metadata(), "packages") {
@@ -39,10 +38,20 @@ fn largest_rings() -> BTreeMap<String, Vec<String>> {
             }
             let file = Path::new(text(target, "src_path"));
             let modules = Modules::read(file);
-            let Some(ring) = rings::rings(&modules.imports()).into_iter().next() else { continue };
+            let imports = modules.imports();
+            let Some(ring) = rings::rings(&imports).into_iter().next() else { continue };
             let name = format!("{} {}", text(package, "name"), text(target, "name"));
-            let short = |file: &&Path| file.strip_prefix(root()).unwrap_or(file).display().to_string();
-            largest.insert(name, ring.iter().map(short).collect());
+            let short = |file: &Path| {
+                let below =
+                    file.strip_prefix(file.ancestors().find(|above| above.ends_with("src")).unwrap_or(file));
+                below.unwrap_or(file).display().to_string()
+            };
+            let line = |file: &&Path| {
+                let others = imports[*file].iter().filter(|other| ring.contains(other));
+                let others: Vec<String> = others.map(|other| short(other)).collect();
+                format!("{} imports {}", short(file), others.join(", "))
+            };
+            largest.insert(name, ring.iter().map(line).collect());
         }
     }
     largest
