@@ -10,7 +10,7 @@ use namely_wire::tlv::{Writer, read_tlv};
 use namely_wire::{DataBuilder, InterestBuilder, SignatureInfo};
 
 use crate::group::Group;
-use crate::inside;
+use crate::inside::inside;
 
 const PERIOD_NS: u64 = 1_000_000_000;
 const START_US: u64 = 1_000_000;

@@ -15,17 +15,8 @@ use super::{list, metadata, text};
 const RING_FILES_MAX: usize = 5;
 
 /// Crates with a larger ring, and its size. The list only gets shorter.
-const LARGER_RINGS: &[(&str, usize)] = &[
-    ("namely-client namely_client", 9),
-    ("namely-daemon namely_daemon", 9),
-    ("namely-dashboard namely_dashboard", 7),
-    ("namely-files namely_files", 7),
-    ("namely-forwarder namely_forwarder", 59),
-    ("namely-fuzz-targets namely_fuzz_targets", 9),
-    ("namely-sim namely_sim", 6),
-    ("namely-store namely_store", 18),
-    ("namely-transport namely_transport", 13),
-];
+const LARGER_RINGS: &[(&str, usize)] =
+    &[("namely-daemon namely_daemon", 9), ("namely-forwarder namely_forwarder", 59)];
 
 /// The largest ring of each crate that has one: its files, each with those that it imports.
 fn largest_rings() -> BTreeMap<String, Vec<String>> {
