@@ -147,7 +147,7 @@ fn the_units_are_as_systemd_wants_them() {
     let service = std::fs::read_to_string(folder.join("namelyd.service")).unwrap();
     // The sockets' files outlive the service.
     assert!(service.lines().any(|line| line == "RuntimeDirectoryPreserve=yes"));
-    let here = service.replace("/usr/bin/namelyd", env!("CARGO_BIN_EXE_namelyd"));
+    let here = service.replace("/usr/bin/namelyd", &format!("\"{}\"", env!("CARGO_BIN_EXE_namelyd")));
     let units = [("namelyd.service", here), ("namelyd.socket", socket)].map(|(name, text)| {
         let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();

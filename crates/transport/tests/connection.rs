@@ -100,6 +100,27 @@ fn a_prefix_is_registered_again_after_the_router_restarted() {
 }
 
 #[test]
+fn a_router_that_is_gone_has_forgotten_the_prefix() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
+    let mut connection = Connection::to(uri, Options::for_server()).unwrap();
+    let prefix: Name = "/files".parse().unwrap();
+    connection.register(&prefix, &mut |_, _| {}).unwrap();
+    router.kill();
+    connection.unregister(&prefix).expect("nothing is left to unregister");
+    // The connection still comes back, without the prefix.
+    let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
+    namely_skip::eventually("it is connected again", || {
+        let deadline_ns = connection.now_ns() + 50_000_000;
+        connection.turn(deadline_ns, &mut |_, _| {}).unwrap();
+        connection.epoch() > 0 && connection.is_connected()
+    });
+    assert!(router.registered.try_recv().is_err());
+    router.kill();
+}
+
+#[test]
 fn a_refused_registration_says_what_the_router_said() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);

@@ -355,9 +355,6 @@ impl Connection {
         tracing::debug!(router = %self.uri, ?fault, "connection lost");
         self.carrier = None;
         self.outbox.clear();
-        if self.options.reconnect.is_zero() {
-            return Err(ConnectionError::Lost { uri: self.uri.clone(), after: Duration::ZERO });
-        }
         let now_ns = self.now_ns();
         if self.retry.answer_due_ns.take().is_none() {
             self.retry.lost_at_ns = now_ns;

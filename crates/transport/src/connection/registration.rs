@@ -9,7 +9,6 @@ use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name};
 
 use rustix::io::Errno;
 
-use super::Connection;
 use super::carrier::Bindings;
 use super::command::{
     COMMAND_ATTEMPTS, COMMAND_LIFETIME_MS, CommandError, CommandSigner, FORBIDDEN, OVERTAKEN_PAUSE_NS,
@@ -18,6 +17,7 @@ use super::command::{
 use super::incoming::{Incoming, Packet};
 use super::outbox::Outbox;
 use super::reach::{NotBound, Reach};
+use super::{Connection, ConnectionError};
 use crate::nonce::Nonces;
 
 /// Pause before a registration that failed is tried again.
@@ -474,7 +474,15 @@ impl Connection {
             Reach::Bound | Reach::NoRouteYet => Command::BptUnbind,
         };
         let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
-        self.command(command, &parameters).map(|_| ())
+        // A router that goes away meanwhile has forgotten the prefix, so nothing waits for its
+        // return.
+        let reconnect = std::mem::replace(&mut self.options.reconnect, std::time::Duration::ZERO);
+        let response = self.command(command, &parameters);
+        self.options.reconnect = reconnect;
+        match response {
+            Err(CommandError::Connection(ConnectionError::Lost { .. })) => Ok(()),
+            response => response.map(|_| ()),
+        }
     }
 
     /// Whether all prefixes are registered with the router as it is now.
