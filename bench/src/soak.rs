@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use namely_testbed::Interrupt;
 
-use crate::attacks::{Attack, Attackers, Beside, Honest, InUse, Link, Setting, World, warm_up};
+use crate::attacks::{Attack, Attackers, Consumers, Honest, InUse, Link, Setting, World, warm_up};
 use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
@@ -182,7 +182,7 @@ fn load(
     dir: &std::path::Path,
     interrupt: &Interrupt,
 ) -> Result<(Vec<String>, Holdings), Error> {
-    let honest = Honest::start(world, Beside::default(), interrupt);
+    let honest = Honest::start(world, Consumers::default(), interrupt);
     warm_up(&honest, 3, interrupt)?;
     let warm = Holdings::now(world, interrupt)?;
     tell.holdings("warm", &warm, 0, 0)?;

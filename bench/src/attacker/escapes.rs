@@ -1,4 +1,4 @@
-//! A router that says what a terminal would obey.
+//! A router whose refusals are text that a terminal would obey.
 
 use std::io;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Done, End};
 use crate::attacks::Place;
 
-/// Refuses whatever it is asked in such words.
+/// Refuses each command with such text.
 pub(super) fn escapes(place: &Place, end: &End) -> io::Result<Done> {
     let listener = TcpListener::bind(place.liar)?;
     let clients = Arc::new(AtomicU64::new(0));

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-use namely_hostile::{Asked, BOOT, Neighbor};
+use namely_hostile::{BOOT, Neighbor, Request};
 use namely_security::PrivateKey;
 use namely_vip::UNIT;
 use namely_vip::limits::OFFERS_MAX;
@@ -73,13 +73,13 @@ pub(super) fn offers(place: &Place, end: &End) -> io::Result<Done> {
     let mut neighbor = Neighbor::new(&plane.hostile, key)?;
     let (mut offered, mut slot, mut datagram) = (0u64, 1u64, vec![0; 1 << 16]);
     let slots = (end.length.as_millis() as u64 / plane.period_ms).max(1);
-    // It offers what it is asked for, and is asked once it has asked.
+    // The router asks for offers once the neighbor has asked for counts.
     let asked = end.spread(slots * 8, 1.0, |n| {
         if n % 8 == 0 {
             socket.send(&neighbor.ask_counts(plane.period_ms, nonce(n))?)?;
         }
         while let Ok(octets) = socket.recv(&mut datagram) {
-            let Some(asked) = Asked::read(&datagram[..octets]) else { continue };
+            let Some(asked) = Request::read(&datagram[..octets]) else { continue };
             let content = match asked.about {
                 About::Counts => message::counts(BOOT, slot, plane.period_ms, [].into_iter()),
                 About::Offers => {

@@ -28,8 +28,8 @@ const HELLOS_PER_SECOND: f64 = 20.0;
 /// The smallest MTU that a neighbor may have.
 const TINY_MTU: &str = "64";
 
-/// Says hello, proves itself a neighbor, and does with each Interest that it is asked what the
-/// attack says: nothing, a Nack, or false Data.
+/// Says hello, proves itself a neighbor, and answers each Interest as the attack says: not at all,
+/// with a Nack, or with false Data.
 pub(super) fn neighbor(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
     let Some(segment) = &place.segment else { return Ok(Done::new()) };
     let own = format!("02:00:00:00:66:{:02x}", attack as u8);
@@ -79,7 +79,7 @@ fn wait_for_frames(link: &ethernet::Station) -> io::Result<()> {
     Ok(())
 }
 
-/// What a neighbor says to an Interest, if anything.
+/// The packet with which a neighbor answers an Interest, if it does.
 fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, asked: &LpHeaders) -> Option<Vec<u8>> {
     let headers = LpHeaders { pit_token: asked.pit_token, ..LpHeaders::default() };
     match attack {
@@ -114,8 +114,8 @@ pub(super) fn mtu(place: &Place, end: &End) -> io::Result<Done> {
     Ok(Done::from([("hellos", sent)]))
 }
 
-/// Hellos to the group of UDP from an address outside the link's network. What the router sends
-/// there is counted: with a forged source a victim elsewhere would get it.
+/// Hellos to the group of UDP from an address outside the link's network. Counts the octets that
+/// the router sends to that address: behind a forged one a victim elsewhere would receive them.
 pub(super) fn challenges(place: &Place, end: &End) -> io::Result<Done> {
     let Some(segment) = &place.segment else { return Ok(Done::new()) };
     let victim = from_outside(segment)?;

@@ -2,7 +2,7 @@
 //! status, and what all of them and the router's memory came to, with the times.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,20 +69,20 @@ pub(crate) struct Log {
     pub(crate) refused: u64,
 }
 
-/// What there is beside the usual load.
+/// Consumers beside those that each load has.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct Consumers {
     /// A consumer by shared memory.
     pub(crate) memif: bool,
     /// Pings of a producer on the link.
     pub(crate) link: bool,
 }
 
-impl Beside {
-    /// What is affected by `attack` alone.
+impl Consumers {
+    /// The consumers that `attack` affects.
     pub(super) fn of(world: &World, attack: Attack) -> Self {
         let memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
-        Beside { memif, link: attack.is_by_neighbor() }
+        Consumers { memif, link: attack.is_by_neighbor() }
     }
 }
 
@@ -114,9 +114,9 @@ impl Shared {
 
 impl Honest {
     /// Starts the load at `world`: a consumer by Unix socket and one by UDP of the large object, by
-    /// shared memory too if `beside` says so, and one by Unix socket of objects that nobody had
+    /// shared memory too if `more` says so, and one by Unix socket of objects that nobody had
     /// before.
-    pub(crate) fn start(world: &World, beside: Beside, interrupt: &Interrupt) -> Self {
+    pub(crate) fn start(world: &World, more: Consumers, interrupt: &Interrupt) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let log = Arc::new(Mutex::new(Log::default()));
         let shared = Shared { stop: stop.clone(), log: log.clone(), interrupt: interrupt.clone() };
@@ -130,13 +130,13 @@ impl Honest {
         let again = || Box::new(std::iter::repeat(object.clone()));
         consumer("unix", Link::Unix, again(), &world.object.path);
         consumer("udp", Link::Udp, again(), &world.object.path);
-        if beside.memif {
+        if more.memif {
             consumer("memif", Link::Memif, again(), &world.object.path);
         }
         consumer("fresh", Link::Unix, Box::new(fresh.cycle()), &world.fresh);
         let (pings, socket) = (shared.clone(), world.place.unix.clone());
         threads.push(std::thread::spawn(move || ping(&socket, &pings)));
-        if let Some(producer) = world.beside().filter(|_| beside.link) {
+        if let Some(producer) = world.beside().filter(|_| more.link) {
             let (pings, socket) = (shared.clone(), world.place.unix.clone());
             threads.push(std::thread::spawn(move || ping_on_link(&socket, &producer, &pings)));
         }
@@ -235,7 +235,7 @@ fn ping(socket: &Path, shared: &Shared) {
     });
 }
 
-/// Asks for segments of the producer on the link, as a program that checks what it gets: false Data
+/// Asks for segments of the producer on the link, as a program that checks its Data: false Data
 /// is reported to the router, and asked for again.
 fn ping_on_link(socket: &Path, producer: &Producer, shared: &Shared) {
     ping_each(socket, "link", shared, |pinger, number| {
@@ -313,6 +313,7 @@ impl Pinger<'_> {
             match stream.read(&mut chunk) {
                 Ok(0) => return Err("the router closed the connection".to_owned()),
                 Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 Err(e) => return Err(e.to_string()),
             }
         }

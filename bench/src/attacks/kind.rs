@@ -37,7 +37,7 @@ pub enum Attack {
     Silent,
     /// A station that proves itself a neighbor of the link and refuses each Interest
     Refusing,
-    /// A station that proves itself a neighbor of the link and answers each Interest with false Data
+    /// A station that proves itself a neighbor of the link and answers with false Data
     Lying,
     /// Hellos with a tiny MTU from stations that never prove themselves
     Mtu,
@@ -45,7 +45,7 @@ pub enum Attack {
     Challenges,
     /// Requests that a neighbor of the virtual plane did not sign, from its address
     Unsigned,
-    /// Offers of a neighbor of the virtual plane beyond what its link carries
+    /// Offers of a neighbor of the virtual plane beyond its link's rate
     Offers,
     /// File names and a router's words that a terminal would obey
     Escapes,
@@ -168,11 +168,11 @@ pub struct Plane {
     pub period_ms: u64,
     /// The registered objects.
     pub objects: Vec<u64>,
-    /// What the honest neighbor calls itself.
+    /// The honest neighbor's name in the exchange.
     pub honest: String,
     /// Where the honest neighbor is.
     pub honest_address: SocketAddr,
-    /// What the hostile neighbor calls itself.
+    /// The hostile neighbor's name in the exchange.
     pub hostile: String,
     /// Where the hostile neighbor is.
     pub hostile_address: SocketAddr,

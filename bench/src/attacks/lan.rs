@@ -37,7 +37,7 @@ const UDP_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(224, 0, 2
 /// An address that is not of the link's network, though the station has it (RFC 5737).
 const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 9)), 6363);
 
-/// What the producer serves.
+/// The prefix of the producer.
 pub(super) const PREFIX: &str = "/beside";
 
 /// Octets of a segment of that: a frame carries one.
@@ -96,21 +96,22 @@ impl Lan {
         }
     }
 
-    /// What the router under attack has in its configuration for the link.
+    /// The lines about the link in the configuration of the router under attack.
     pub(super) fn settings() -> String {
         format!("[[faces.multicast]]\ninterface = \"{DEVICE}\"\ngroup = \"udp://{UDP_GROUP}\"\n")
     }
 
-    /// What it listens on there.
+    /// The endpoints of the link on which that router listens.
     pub(super) fn listens() -> [String; 2] {
         [format!("dev://{DEVICE}"), format!("udp://{}:6363", ADDRESSES[0])]
     }
 
-    /// Starts the producer and its router: it serves the files in `folder`, and `router` under
-    /// attack reaches them through the link.
+    /// Starts the producer and its router: it serves the files in `folder`. Returns when the router
+    /// under attack, whose socket is `router`, reaches them through the link.
     pub(super) fn serve(
         &mut self,
-        (client, router): (&Path, &Path),
+        client: &Path,
+        router: &Path,
         folder: &Path,
         dir: &Path,
         interrupt: &Interrupt,
@@ -136,7 +137,7 @@ impl Lan {
         probe::versioned_name(router, &format!("{PREFIX}/0"), READY_LIMIT, interrupt).map(|_| ())
     }
 
-    /// Runs `work` in the hostile station's namespace; what that starts is there too.
+    /// Runs `work` in the hostile station's namespace; its processes start there too.
     pub(super) fn as_station<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.net.enter("station", work)
     }

@@ -1,5 +1,5 @@
-//! The virtual plane of the router under attack, and its two neighbors: an honest one, which this
-//! process is, and a hostile one.
+//! The virtual plane of the router under attack, and its two neighbors: an honest one, in this
+//! process, and a hostile one, in the attacker's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_hostile::{Asked, BOOT, Neighbor};
+use namely_hostile::{BOOT, Neighbor, Request};
 use namely_security::{KeyType, PrivateKey};
 use namely_vip::message::{self, About, Body, Message};
 use namely_wire::LpView;
@@ -22,7 +22,7 @@ use crate::namespace;
 /// How long a slot lasts, ms.
 const PERIOD_MS: u64 = 200;
 
-/// What the link of each neighbor carries in a second, octets.
+/// The rate of each neighbor's link, octets a second.
 const OCTETS_PER_S: u64 = 100_000;
 
 /// Octets of each object.
@@ -70,7 +70,7 @@ impl Neighbors {
         make().map(Some).map_err(|e| Error::environment("cannot make neighbors", e))
     }
 
-    /// What the router under attack has in its configuration for them.
+    /// The lines about them in the configuration of the router under attack.
     pub(super) fn settings(&self, dir: &Path) -> Result<String, Error> {
         let catalogue = dir.join("blocks.tsv");
         fs::write(&catalogue, CATALOGUE)
@@ -94,8 +94,8 @@ impl Neighbors {
         Ok(text)
     }
 
-    /// Is the honest neighbor until `is_over`: asks once in each slot, and answers what it is
-    /// asked. How often it asked, and how often it was answered.
+    /// Plays the honest neighbor until `is_over`: it asks for counts once in each slot, and answers
+    /// the router's requests. Returns how often it asked, and how often the router answered.
     pub(super) fn exchange(&self, is_over: &AtomicBool) -> BTreeMap<String, u64> {
         let Ok(mut honest) = self.honest.lock() else { return BTreeMap::new() };
         let (socket, neighbor) = &mut *honest;
@@ -122,16 +122,16 @@ impl Neighbors {
     }
 }
 
-/// Whether these are the router's counts.
+/// Returns true if a datagram holds the router's counts.
 fn is_counts(datagram: &[u8]) -> bool {
     let packet = LpView::parse(datagram).ok().and_then(|link| link.fragment);
     let message = packet.and_then(|packet| Message::parse(packet).ok());
     message.is_some_and(|message| matches!(message.body, Body::Counts { .. }))
 }
 
-/// No counts and no offers for whatever is asked.
+/// The answer to a request: no counts, or no offers.
 fn answer(neighbor: &Neighbor, datagram: &[u8]) -> Option<Vec<u8>> {
-    let asked = Asked::read(datagram)?;
+    let asked = Request::read(datagram)?;
     let content = match asked.about {
         About::Counts => message::counts(BOOT, 1, PERIOD_MS, [].into_iter()),
         About::Offers => message::offers(BOOT, asked.boot, 1, [].into_iter()),

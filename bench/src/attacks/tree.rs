@@ -15,7 +15,7 @@ pub(crate) const FILES: [(&str, usize); 2] = [("small", 2_000), ("large", 200_00
 /// The tree's name below what is served.
 pub(crate) const TREE: &str = "tree";
 
-/// The name, below what is served, of a folder of files with strange names.
+/// The name, in the served folder, of a folder of files with strange names.
 pub(super) const STRANGE: &str = "strange";
 
 /// Makes the folder of files whose names a terminal would obey in `served`.

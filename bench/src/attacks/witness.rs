@@ -1,5 +1,5 @@
-//! What an attack came to beside what it cost the honest load: the MTU of the group, what the
-//! virtual plane took, what reached a terminal.
+//! Effects of an attack beside its cost for the honest load: the MTU of the group, the VIPs that the
+//! virtual plane took, the characters that reached a terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::error::Error;
 /// Pause between two looks at a router.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Whoever looks.
+/// A thread that watches the router during an attack.
 pub(super) struct Witness {
     attack: Attack,
     is_over: Arc<AtomicBool>,
@@ -29,7 +29,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// One for each part of `attack` that is looked at.
+    /// Starts one for each part of `attack` that has such an effect.
     pub(super) fn start(world: &World, attack: Attack, interrupt: &Interrupt) -> Vec<Self> {
         attack.parts().into_iter().filter_map(|part| Self::of(world, part, interrupt)).collect()
     }
@@ -66,7 +66,7 @@ impl Witness {
         Some(Witness { attack, is_over, thread })
     }
 
-    /// Ends, and adds what was seen.
+    /// Ends the thread, and adds its counts to `sent`.
     pub(super) fn finish(self, sent: &mut Sent) -> Result<(), Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let seen = self.thread.join().map_err(|_| Error::Subject("a witness has ended".to_owned()))?;
@@ -83,7 +83,7 @@ struct Router {
 }
 
 impl Router {
-    /// What a command prints, a JSON value a line; nothing if it fails.
+    /// Runs a command and parses its output, a JSON value a line; empty if it fails.
     fn ask(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.namely.dir().join(format!("witness-{}", self.attack.name()));
         let printed =
@@ -95,7 +95,7 @@ impl Router {
         self.ask(&["--json", "status", "--counters"])
     }
 
-    /// By how much counters have risen since `before`, by what follows the last dot.
+    /// The rise of counters since `before`, by the part of their labels behind the last dot.
     fn risen(&self, before: &[Value], labels: &[&str]) -> Sent {
         let now = self.counters();
         let of = |all: &[Value], label: &str| counter_in(all, label).unwrap_or(0);
@@ -133,8 +133,8 @@ impl Router {
         seen
     }
 
-    /// How much the plane has taken of what the neighbor may offer: what its link carries in the
-    /// slots that went by, and in those that it may save up.
+    /// The VIPs that the plane took, in percent of those that the neighbor's link carries in the
+    /// slots that went by and in those that the neighbor may save up.
     fn offered(&self, is_over: &AtomicBool) -> Sent {
         let before = self.counters();
         self.wait(is_over);
@@ -147,8 +147,8 @@ impl Router {
         seen
     }
 
-    /// Runs commands at the router and at one that lies, again and again, and counts what of their
-    /// output a terminal would obey.
+    /// Runs commands at the router and at one that lies, again and again, and counts the
+    /// characters of their output that a terminal would obey.
     fn terminal(&self, liar: &Namely, name: &str, is_over: &AtomicBool) -> Sent {
         let target = self.namely.dir().join("strange");
         let target = target.to_string_lossy();

@@ -67,7 +67,7 @@ pub(crate) struct World {
     lan: Option<Lan>,
 }
 
-/// What the router under attack has beside its defaults.
+/// The settings of the router under attack beside its defaults.
 pub(crate) struct Setting<'a> {
     /// The attacks: it has a link and the virtual plane if one of them is there.
     pub(crate) attacks: &'a [Attack],
@@ -149,7 +149,7 @@ impl World {
         place.fresh_version = fresh_name.rsplit('/').next().unwrap_or_default().to_owned();
         probe::wait_for_answer(&place.unix, &format!("{PINGS}/ping/ready"), READY_LIMIT, interrupt)?;
         if let Some(lan) = &mut lan {
-            lan.serve((client.path(), &place.unix), &object.dir.join(FRESH), dir, interrupt)?;
+            lan.serve(client.path(), &place.unix, &object.dir.join(FRESH), dir, interrupt)?;
         }
         let (client, dir, neighbors) =
             (client.path().to_path_buf(), dir.to_path_buf(), neighbors.map(Arc::new));
@@ -189,12 +189,8 @@ impl World {
 
     /// The objects of the virtual plane, which attackers know too.
     fn learn_objects(&mut self, interrupt: &Interrupt) {
+        let namely = self.namely(Link::Unix);
         let Some(plane) = &mut self.place.plane else { return };
-        let namely = Namely {
-            client: self.client.clone(),
-            dir: self.dir.clone(),
-            router: format!("unix://{}", self.place.unix.display()),
-        };
         let output = self.dir.join("objects");
         let printed = namely.ask(&["--json", "vip", "objects"], &output, ATTACKER_GRACE, interrupt);
         let lines = printed.unwrap_or_default();
@@ -237,15 +233,15 @@ impl World {
     }
 }
 
-/// What the producer beside the attackers has: objects of one content.
+/// The producer on the link: its objects have one content.
 pub(super) struct Producer {
     version: String,
     file: Vec<u8>,
 }
 
 impl Producer {
-    /// The name of its segment `number`, of objects in turn, and what that has. Few are asked for
-    /// of each object: who has it is looked for often, but less often than a face may.
+    /// The name and the content of segment `number`, of objects in turn. Few segments of each object
+    /// are asked for, so that the router looks for a producer often, but less often than a face may.
     pub(super) fn segment(&self, number: u64) -> (String, &[u8]) {
         let (object, segment) = (number / BESIDE_SEGMENTS % FRESH_OBJECTS, number % BESIDE_SEGMENTS);
         let name = format!("{}/{object}/{}/seg={segment}", lan::PREFIX, self.version);
@@ -290,7 +286,7 @@ impl Namely {
         Ok(result.map(|_| ())?)
     }
 
-    /// What it prints, if it succeeds within `limit`; `output` holds that.
+    /// Its output, if it succeeds within `limit`; the file `output` holds that too.
     pub(crate) fn ask(
         &self,
         arguments: &[&str],
@@ -302,7 +298,7 @@ impl Namely {
         fs::read_to_string(output).ok()
     }
 
-    /// All that it writes, whether it succeeds or not.
+    /// All its output, on both streams, whether it succeeds or not.
     pub(super) fn told(&self, arguments: &[&str], limit: Duration, interrupt: &Interrupt) -> String {
         let mut command: Command = command(&self.client, &self.dir);
         command.args(["--router", &self.router]).args(arguments);
@@ -387,7 +383,7 @@ pub(super) fn most_of(printed: &str, counter: &str) -> Option<f64> {
     of_workers.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
 }
 
-/// A counter of the whole router in what `namely status --counters` printed as JSON.
+/// A counter of the whole router in the JSON of `namely status --counters`.
 pub(super) fn counter_in(printed: &[serde_json::Value], label: &str) -> Option<u64> {
     let is_it = |line: &&serde_json::Value| line["counter"] == label && line["face_id"].is_null();
     printed.iter().find(is_it)?["value"].as_u64()

@@ -1,13 +1,13 @@
-//! Stations of a link, neighbors of the virtual plane, and routers, that send whatever they are told
-//! to: hellos, replies, floods, requests, offers, words. Only tests and the bench use them.
+//! Hostile peers for tests and the bench: a station of a link, a neighbor of the virtual plane, and
+//! a router that lies to its clients.
 //!
-//! Nothing here judges what it sends, so that a router's own checks are what is tested.
+//! They check nothing before they send it, so that a test exercises the checks of the receiver.
 #![forbid(unsafe_code)]
 
 mod plane;
 mod station;
 mod words;
 
-pub use plane::{Asked, BOOT, Neighbor};
+pub use plane::{BOOT, Neighbor, Request};
 pub use station::{Identity, Station};
 pub use words::{LIE, NAMES, lie, lie_to};

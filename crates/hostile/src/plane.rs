@@ -12,12 +12,12 @@ pub const BOOT: u64 = 7;
 
 /// A request of the router that waits for an answer.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Request {
     /// Its name.
     pub name: Name,
-    /// What the answer has to carry.
+    /// The token that the answer has to carry.
     pub token: Option<PitToken>,
-    /// What it is about.
+    /// Its subject.
     pub about: About,
     /// The router's life.
     pub boot: u64,
@@ -25,7 +25,7 @@ pub struct Asked {
     pub slot: u64,
 }
 
-impl Asked {
+impl Request {
     /// Reads a datagram; `None` if it is anything else than a request for counts or offers.
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let link = LpView::parse(datagram).ok()?;
@@ -35,18 +35,18 @@ impl Asked {
             Body::AskOffers { boot, slot, .. } => (About::Offers, boot, slot),
             _ => return None,
         };
-        Some(Asked { name: message.name.to_name(), token: link.headers.pit_token, about, boot, slot })
+        Some(Request { name: message.name.to_name(), token: link.headers.pit_token, about, boot, slot })
     }
 }
 
 /// A neighbor with a key of its own.
 #[derive(Debug)]
 pub struct Neighbor {
-    /// What it calls itself.
+    /// Its name in the exchange.
     pub router: String,
     /// Its public key.
     pub key: [u8; 32],
-    /// What it signs with.
+    /// Signs its messages.
     pub signer: Signer,
     time_us: u64,
 }

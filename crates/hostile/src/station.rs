@@ -64,7 +64,7 @@ fn name(station: &str, mtu: &str) -> Name {
     Name::new().join_generic("ndp").join_generic(station).join_generic(mtu)
 }
 
-/// A station on a device, which sends as any station that it likes.
+/// A station on a device, which sends frames in the name of any station.
 #[derive(Debug)]
 pub struct Station {
     /// The device.

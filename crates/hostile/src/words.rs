@@ -1,4 +1,4 @@
-//! Words that a terminal obeys: names of files, and what a lying router says.
+//! Text that a terminal obeys: names of files, and the refusals of a lying router.
 
 use std::io::{Read, Write};
 
@@ -10,7 +10,7 @@ use namely_wire::{DataBuilder, InterestView, LpView, tlv};
 /// that is shown in reverse.
 pub const NAMES: [&str; 4] = ["\x1b]0;owned\x07x", "a\r\x1b[2Kb", "line\nerror: none", "x\u{202e}gpj.sh"];
 
-/// What a router says that is not on its clients' side.
+/// The text of a lying router's refusal.
 pub const LIE: &str = "done\x1b]0;owned\x07\r\nerror: none\n  hint: `rm -rf ~`\u{202e}\u{9b}2J \"quoted\"";
 
 /// Refuses each Interest in `packets` with [`LIE`]: how many octets were taken, and the answers.
