@@ -1,5 +1,5 @@
-//! Effects of an attack beside its cost for the honest load: the MTU of the group, the VIPs that the
-//! virtual plane took, the characters that reached a terminal.
+//! Effects of an attack beside its cost for the honest load: the MTU of the group, the VIPs that
+//! the virtual plane took, the characters that reached a terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

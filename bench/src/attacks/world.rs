@@ -240,8 +240,9 @@ pub(super) struct Producer {
 }
 
 impl Producer {
-    /// The name and the content of segment `number`, of objects in turn. Few segments of each object
-    /// are asked for, so that the router looks for a producer often, but less often than a face may.
+    /// The name and the content of segment `number`, of objects in turn. Few segments of each
+    /// object are asked for, so that the router looks for a producer often, but less often than a
+    /// face may.
     pub(super) fn segment(&self, number: u64) -> (String, &[u8]) {
         let (object, segment) = (number / BESIDE_SEGMENTS % FRESH_OBJECTS, number % BESIDE_SEGMENTS);
         let name = format!("{}/{object}/{}/seg={segment}", lan::PREFIX, self.version);

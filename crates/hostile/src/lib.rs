@@ -1,5 +1,5 @@
-//! Hostile peers for tests and the bench: a station of a link, a neighbor of the virtual plane, and
-//! a router that lies to its clients.
+//! Hostile peers for tests and the bench: a station of a link, a neighbor of the virtual plane, a
+//! router that lies to its clients.
 //!
 //! They check nothing before they send it, so that a test exercises the checks of the receiver.
 #![forbid(unsafe_code)]
