@@ -45,6 +45,11 @@ pub fn enter() -> Place {
     }
 }
 
+/// Returns true in a process that [`enter`] has moved into a namespace of its own.
+pub(crate) fn is_own() -> bool {
+    env::var_os(MARK).is_some()
+}
+
 fn bring_up_loopback() -> Result<(), Error> {
     run(&["ip", "link", "set", "lo", "up"])
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use namely_testbed::Interrupt;
 
-use crate::attacks::{Attack, Attackers, Honest, InUse, Link, World, warm_up};
+use crate::attacks::{Attack, Attackers, Consumers, Honest, InUse, Link, Setting, World, warm_up};
 use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
@@ -150,7 +150,9 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     eprintln!("machine: {}", Machine::read());
     let dir = directory("namely-soak-", None)?;
-    let world = World::start(SubjectName::Namely, SETTINGS, dir.path(), OBJECT_OCTETS, &interrupt)?;
+    let attacks: Vec<Attack> = options.attacks().into_iter().flat_map(Attack::parts).collect();
+    let setting = Setting { attacks: &attacks, lines: SETTINGS, object_octets: OBJECT_OCTETS };
+    let world = World::start(SubjectName::Namely, &setting, dir.path(), &interrupt)?;
     let started = Instant::now();
     let start = Holdings::now(&world, &interrupt)?;
     let tell = Teller { started, json: options.json };
@@ -180,7 +182,7 @@ fn load(
     dir: &std::path::Path,
     interrupt: &Interrupt,
 ) -> Result<(Vec<String>, Holdings), Error> {
-    let honest = Honest::start(world, false, interrupt);
+    let honest = Honest::start(world, Consumers::default(), interrupt);
     warm_up(&honest, 3, interrupt)?;
     let warm = Holdings::now(world, interrupt)?;
     tell.holdings("warm", &warm, 0, 0)?;
@@ -188,7 +190,7 @@ fn load(
     let attack_length = (length / (attacks.len() as u32 * 3 / 2).max(1)).min(ATTACK_MAX);
     let mut failures = Vec::new();
     for (turn, attack) in attacks.iter().cycle().enumerate() {
-        let attackers = Attackers::start(*attack, &world.place, attack_length, dir)?;
+        let attackers = Attackers::start(*attack, world, attack_length, dir)?;
         attackers.finish(interrupt)?;
         interrupt.sleep(attack_length / 2)?;
         let log = honest.take();

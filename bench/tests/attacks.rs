@@ -35,6 +35,11 @@ fn attack(name: &str) -> Option<Value> {
         skip(Need::Root, "only root becomes another user");
         return None;
     }
+    // These are on a link of their own, or forge an address in a namespace of their own.
+    let on_link = ["silent", "refusing", "lying", "mtu", "challenges", "unsigned", "offers"];
+    if on_link.contains(&name) && !namely_skip::namespaces() {
+        return None;
+    }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
         .args(["attacks", "--quick", "--json", "--attack", name])
@@ -171,6 +176,80 @@ fn whoever_renames_in_a_folder_that_a_tree_is_fetched_into_puts_nothing_elsewher
     let Some(figures) = attack("target") else { return };
     assert!(sent(&figures, "target.fetches") >= 1 && sent(&figures, "target.links") > 0, "{figures}");
     assert_eq!((sent(&figures, "target.escaped"), sent(&figures, "target.others")), (0, 0), "{figures}");
+    assert_kept(&figures);
+}
+
+/// A station that has proven itself, and is asked beside the producer, costs it no ping.
+#[track_caller]
+fn assert_producer_kept(figures: &Value, attack: &str) {
+    assert!(sent(figures, &format!("{attack}.proofs")) > 0, "the station is no neighbor: {figures}");
+    assert!(sent(figures, &format!("{attack}.interests")) > 0, "the station is asked nothing: {figures}");
+    assert_kept(figures);
+}
+
+#[test]
+fn a_silent_station_costs_the_producer_beside_it_no_ping() {
+    let Some(figures) = attack("silent") else { return };
+    assert_producer_kept(&figures, "silent");
+    assert_eq!(number(&figures, "data_refused"), 0.0, "{figures}");
+}
+
+#[test]
+fn a_refusing_station_costs_the_producer_beside_it_no_ping() {
+    let Some(figures) = attack("refusing") else { return };
+    assert_producer_kept(&figures, "refusing");
+    assert_eq!(number(&figures, "data_refused"), 0.0, "{figures}");
+}
+
+#[test]
+fn a_lying_station_is_asked_no_more_once_its_data_was_refused() {
+    let Some(figures) = attack("lying") else { return };
+    assert_producer_kept(&figures, "lying");
+    // It is asked again half a minute later. One more may be under way when the first is reported.
+    let refused = number(&figures, "data_refused");
+    assert!((1.0..=2.0).contains(&refused), "{refused} lies came: {figures}");
+}
+
+#[test]
+fn stations_that_prove_nothing_leave_the_mtu_of_the_group() {
+    let Some(figures) = attack("mtu") else { return };
+    assert!(sent(&figures, "mtu.hellos_heard") > 0 && sent(&figures, "mtu.looks") > 0, "{figures}");
+    assert_eq!(sent(&figures, "mtu.group_mtu_min"), 1500, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn an_address_outside_the_link_is_sent_no_challenge() {
+    let Some(figures) = attack("challenges") else { return };
+    assert!(sent(&figures, "challenges.other_network") > 0, "no hello was refused: {figures}");
+    assert_eq!(sent(&figures, "challenges.victim_octets"), 0, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn unsigned_requests_in_a_neighbors_name_leave_it_its_own() {
+    let Some(figures) = attack("unsigned") else { return };
+    assert!(sent(&figures, "unsigned.bad_signature") > 20, "{figures}");
+    assert_eq!(sent(&figures, "unsigned.rate_limited"), 0, "{figures}");
+    let (asked, answered) = (sent(&figures, "unsigned.asked"), sent(&figures, "unsigned.answered"));
+    assert!(answered > 0 && answered * 2 > asked, "{answered} of {asked} answered: {figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn offers_of_a_neighbor_are_cut_to_what_its_link_carries() {
+    let Some(figures) = attack("offers") else { return };
+    assert!(sent(&figures, "offers.offers_heard") > 1 && sent(&figures, "offers.offer_cut") > 0, "{figures}");
+    let percent = sent(&figures, "offers.percent_of_link");
+    assert!((1..=125).contains(&percent), "{percent} % of what the link carries: {figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn words_of_strangers_reach_no_terminal_as_they_are() {
+    let Some(figures) = attack("escapes") else { return };
+    assert!(sent(&figures, "escapes.names") > 0 && sent(&figures, "escapes.quoted") > 0, "{figures}");
+    assert_eq!(sent(&figures, "escapes.obeyed"), 0, "{figures}");
     assert_kept(&figures);
 }
 

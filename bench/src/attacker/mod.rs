@@ -5,7 +5,10 @@
 //! and number.
 
 mod datagrams;
+mod escapes;
 mod local;
+mod plane;
+mod stations;
 mod streams;
 mod target;
 
@@ -60,7 +63,7 @@ pub fn run(options: &Attacker) -> Result<(), Error> {
         .map_err(|e| Error::Usage(format!("--place is no description of a router: {e}")))?;
     let end = End::after(Duration::from_millis(options.length_ms));
     raise_descriptors();
-    let is_other_user = become_somebody_else();
+    let is_other_user = !options.attack.needs_root() && become_somebody_else();
     let mut done = attack(options.attack, &place, &end)
         .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
     done.insert("as_other_user", u64::from(is_other_user));
@@ -104,6 +107,12 @@ fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
         Attack::Memory => local::memory(place, end),
         Attack::Target => target::target(place, end),
         Attack::Reports => local::reports(place, end),
+        Attack::Silent | Attack::Refusing | Attack::Lying => stations::neighbor(attack, place, end),
+        Attack::Mtu => stations::mtu(place, end),
+        Attack::Challenges => stations::challenges(place, end),
+        Attack::Unsigned => plane::unsigned(place, end),
+        Attack::Offers => plane::offers(place, end),
+        Attack::Escapes => escapes::escapes(place, end),
         Attack::All => Err(io::Error::other("each attack has a process of its own")),
     }
 }

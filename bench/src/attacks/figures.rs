@@ -70,6 +70,10 @@ pub struct Figures {
     pub ping_p99_attack_us: Option<f64>,
     /// Pings that were lost while it was attacked or afterwards.
     pub pings_lost: u64,
+    /// Why the first of them was.
+    pub ping_failure: Option<String>,
+    /// Data of a producer on the link that was false, and was refused.
+    pub data_refused: u64,
     /// The longest `namely status`, ms, failed ones too.
     pub status_max_ms: f64,
     /// Those that failed.
@@ -135,6 +139,7 @@ impl Figures {
         let fetches = during(&log.fetches, begun, end);
         let statuses = during(&log.statuses, begun, end);
         let failed: Vec<&Trial> = failed(&fetches);
+        let lost = self::failed(&during(&log.pings, begun, end));
         let round_trips = |from, to| -> Vec<f64> {
             during(&log.pings, from, to).iter().map(|ping| ping.took.as_secs_f64() * 1e6).collect()
         };
@@ -153,12 +158,14 @@ impl Figures {
             ping_p99_spin_us: percentile(&round_trips(end, spin), 99.0),
             fetches: fetches.len() as u64,
             fetches_failed: failed.len() as u64,
-            failure: failed.first().map(|f| format!("{}: {}", f.who, f.failure.clone().unwrap_or_default())),
+            failure: failed.first().map(|trial| why(trial)),
             ping_p50_quiet_us: percentile(&quiet_us, 50.0),
             ping_p99_quiet_us,
             ping_p50_attack_us: percentile(&attack_us, 50.0),
             ping_p99_attack_us: percentile(&attack_us, 99.0),
-            pings_lost: self::failed(&during(&log.pings, begun, end)).len() as u64,
+            pings_lost: lost.len() as u64,
+            ping_failure: lost.first().map(|trial| why(trial)),
+            data_refused: log.refused,
             status_max_ms: longest,
             status_failed: self::failed(&statuses).len() as u64,
             memory_before_mib: before.unwrap_or(0.0),
@@ -185,6 +192,10 @@ impl Figures {
 /// Trials that were under way between two times.
 fn during(trials: &[Trial], from: Instant, to: Instant) -> Vec<&Trial> {
     trials.iter().filter(|trial| trial.start < to && trial.end() > from).collect()
+}
+
+fn why(trial: &Trial) -> String {
+    format!("{}: {}", trial.who, trial.failure.as_deref().unwrap_or_default())
 }
 
 fn failed<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {

@@ -2,7 +2,7 @@
 //! status, and what all of them and the router's memory came to, with the times.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use namely_security::sha256;
 use namely_testbed::Interrupt;
-use namely_wire::{DataView, InterestBuilder, LpView, Name, tlv};
+use namely_wire::mgmt::{Command, ControlParameters, Scope};
+use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
+use namely_wire::{Component, DataView, InterestBuilder, LpView, Name, tlv};
 
-use super::world::{Link, Namely, PINGS, World};
+use super::kind::Attack;
+use super::world::{Link, Namely, PINGS, Producer, World};
 use crate::error::Error;
 use crate::files::expect_same;
 
@@ -22,6 +26,9 @@ pub(crate) const FETCH_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a ping may take before it counts as lost.
 const PING_LIMIT: Duration = Duration::from_secs(4);
+
+/// How often in a row Data may be false.
+const FALSE_MAX: u64 = 4;
 
 /// How long the router may take to say how it is.
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
@@ -58,6 +65,25 @@ pub(crate) struct Log {
     pub(crate) fetches: Vec<Trial>,
     pub(crate) pings: Vec<Trial>,
     pub(crate) statuses: Vec<Trial>,
+    /// Data that was false and was refused.
+    pub(crate) refused: u64,
+}
+
+/// Consumers beside those that each load has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Consumers {
+    /// A consumer by shared memory.
+    pub(crate) memif: bool,
+    /// Pings of a producer on the link.
+    pub(crate) link: bool,
+}
+
+impl Consumers {
+    /// The consumers that `attack` affects.
+    pub(super) fn of(world: &World, attack: Attack) -> Self {
+        let memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
+        Consumers { memif, link: attack.is_by_neighbor() }
+    }
 }
 
 /// The running load.
@@ -88,8 +114,9 @@ impl Shared {
 
 impl Honest {
     /// Starts the load at `world`: a consumer by Unix socket and one by UDP of the large object, by
-    /// shared memory too if `has_memif`, and one by Unix socket of objects that nobody had before.
-    pub(crate) fn start(world: &World, has_memif: bool, interrupt: &Interrupt) -> Self {
+    /// shared memory too if `more` says so, and one by Unix socket of objects that nobody had
+    /// before.
+    pub(crate) fn start(world: &World, more: Consumers, interrupt: &Interrupt) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let log = Arc::new(Mutex::new(Log::default()));
         let shared = Shared { stop: stop.clone(), log: log.clone(), interrupt: interrupt.clone() };
@@ -103,12 +130,16 @@ impl Honest {
         let again = || Box::new(std::iter::repeat(object.clone()));
         consumer("unix", Link::Unix, again(), &world.object.path);
         consumer("udp", Link::Udp, again(), &world.object.path);
-        if has_memif {
+        if more.memif {
             consumer("memif", Link::Memif, again(), &world.object.path);
         }
         consumer("fresh", Link::Unix, Box::new(fresh.cycle()), &world.fresh);
         let (pings, socket) = (shared.clone(), world.place.unix.clone());
         threads.push(std::thread::spawn(move || ping(&socket, &pings)));
+        if let Some(producer) = world.beside().filter(|_| more.link) {
+            let (pings, socket) = (shared.clone(), world.place.unix.clone());
+            threads.push(std::thread::spawn(move || ping_on_link(&socket, &producer, &pings)));
+        }
         let namely = world.namely(Link::Unix);
         threads.push(std::thread::spawn(move || ask_status(&namely, &shared)));
         Honest { stop, log, threads }
@@ -198,18 +229,53 @@ fn ask_status(namely: &Namely, shared: &Shared) {
 }
 
 fn ping(socket: &Path, shared: &Shared) {
+    ping_each(socket, "ping", shared, |pinger, number| {
+        let name = format!("{PINGS}/ping/{}-{number}", std::process::id());
+        pinger.ask(&parse(&name)?, number).map(|_| ())
+    });
+}
+
+/// Asks for segments of the producer on the link, as a program that checks its Data: false Data
+/// is reported to the router, and asked for again.
+fn ping_on_link(socket: &Path, producer: &Producer, shared: &Shared) {
+    ping_each(socket, "link", shared, |pinger, number| {
+        let (name, right) = producer.segment(number);
+        let name = parse(&name)?;
+        for again in 0..FALSE_MAX {
+            let nonce = number << 8 | again << 1;
+            let data = pinger.ask(&name, nonce)?;
+            if DataView::parse(&data).is_ok_and(|data| data.content == right) {
+                return Ok(());
+            }
+            shared.log().refused += 1;
+            pinger.report(&name, &data, nonce + 1)?;
+        }
+        Err("all of it is false".to_owned())
+    });
+}
+
+fn parse(name: &str) -> Result<Name, String> {
+    name.parse().map_err(|e| format!("not a name: {e}"))
+}
+
+fn ping_each(
+    socket: &Path,
+    who: &'static str,
+    shared: &Shared,
+    ping: impl Fn(&mut Pinger<'_>, u64) -> Result<(), String>,
+) {
     let mut pinger = Pinger { socket, stream: None, received: Vec::new() };
     let mut number = 0u64;
     while !shared.is_over() {
         number += 1;
         let start = Instant::now();
-        let failure = pinger.ping(number).err();
+        let failure = ping(&mut pinger, number).err();
         if failure.is_some() {
             // A new connection next time, as an application does that hears nothing.
             pinger.stream = None;
             pinger.received.clear();
         }
-        let trial = Trial { who: "ping", start, took: start.elapsed(), octets: 0, failure };
+        let trial = Trial { who, start, took: start.elapsed(), octets: 0, failure };
         shared.log().pings.push(trial);
         std::thread::sleep(PAUSES[1]);
     }
@@ -222,53 +288,75 @@ struct Pinger<'a> {
 }
 
 impl Pinger<'_> {
-    fn ping(&mut self, number: u64) -> Result<(), String> {
+    /// The Data of `name`, as it came.
+    fn ask(&mut self, name: &Name, nonce: u64) -> Result<Vec<u8>, String> {
+        self.express(name, InterestBuilder::new(name.clone()), nonce)
+    }
+
+    fn express(&mut self, name: &Name, interest: InterestBuilder, nonce: u64) -> Result<Vec<u8>, String> {
         let deadline = Instant::now() + PING_LIMIT;
-        let name: Name = format!("{PINGS}/ping/{}-{number}", std::process::id())
-            .parse()
-            .map_err(|e| format!("not a name: {e}"))?;
-        if self.stream.is_none() {
-            self.stream = Some(UnixStream::connect(self.socket).map_err(|e| e.to_string())?);
-        }
-        let Some(stream) = &mut self.stream else { return Err("no connection".to_owned()) };
-        let nonce = (number as u32).wrapping_mul(0x9e37_79b9).to_be_bytes();
-        let interest =
-            InterestBuilder::new(name.clone()).nonce(nonce).lifetime_ms(PING_LIMIT.as_millis() as u64);
-        stream.set_write_timeout(Some(PING_LIMIT)).map_err(|e| e.to_string())?;
-        stream.write_all(&interest.build()).map_err(|e| e.to_string())?;
+        let nonce = (nonce as u32).wrapping_mul(0x9e37_79b9).to_be_bytes();
+        self.send(&interest.nonce(nonce).lifetime_ms(PING_LIMIT.as_millis() as u64).build())?;
         let mut chunk = [0; 4096];
         loop {
-            while let Some(answers) = take_answer(&mut self.received, &name)? {
-                if answers {
-                    return Ok(());
+            while let Some(packet) = take_packet(&mut self.received)? {
+                if let Some(data) = answer_to(name, &packet)? {
+                    return Ok(data);
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err("no answer".to_owned());
             }
+            let Some(stream) = &mut self.stream else { return Err("no connection".to_owned()) };
             stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
             match stream.read(&mut chunk) {
                 Ok(0) => return Err("the router closed the connection".to_owned()),
                 Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 Err(e) => return Err(e.to_string()),
             }
         }
     }
+
+    /// Tells the router that this Data is false.
+    fn report(&mut self, name: &Name, data: &[u8], nonce: u64) -> Result<(), String> {
+        let digest = sha256(data);
+        let full = name.clone().join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest });
+        let parameters = ControlParameters { name: Some(full), ..ControlParameters::default() };
+        let report = Command::CsReport.name(Scope::Localhost, &parameters);
+        self.express(&report, InterestBuilder::new(report.clone()).must_be_fresh(), nonce).map(|_| ())
+    }
+
+    fn send(&mut self, packet: &[u8]) -> Result<(), String> {
+        if self.stream.is_none() {
+            self.stream = Some(UnixStream::connect(self.socket).map_err(|e| e.to_string())?);
+        }
+        let Some(stream) = &mut self.stream else { return Err("no connection".to_owned()) };
+        stream.set_write_timeout(Some(PING_LIMIT)).map_err(|e| e.to_string())?;
+        stream.write_all(packet).map_err(|e| e.to_string())
+    }
 }
 
-/// Takes the next packet out of `received`, if it is whole: whether it is the Data of `name`.
-fn take_answer(received: &mut Vec<u8>, name: &Name) -> Result<Option<bool>, String> {
-    let length = match tlv::read_tlv(received) {
-        Ok(packet) => packet.raw.len(),
-        Err(namely_wire::DecodeError::Truncated) => return Ok(None),
-        Err(e) => return Err(e.to_string()),
-    };
-    let packet: Vec<u8> = received.drain(..length).collect();
-    let link = LpView::parse(&packet).map_err(|e| e.to_string())?;
+/// Takes the next packet out of `received`, if it is whole.
+fn take_packet(received: &mut Vec<u8>) -> Result<Option<Vec<u8>>, String> {
+    match tlv::read_tlv(received) {
+        Ok(packet) => {
+            let length = packet.raw.len();
+            Ok(Some(received.drain(..length).collect()))
+        }
+        Err(namely_wire::DecodeError::Truncated) => Ok(None),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// The Data in a packet, if it is that of `name`.
+fn answer_to(name: &Name, packet: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let link = LpView::parse(packet).map_err(|e| e.to_string())?;
     if let Some(reason) = link.headers.nack {
         return Err(format!("refused: {reason}"));
     }
-    let data = link.fragment.and_then(|packet| DataView::parse(packet).ok());
-    Ok(Some(data.is_some_and(|data| data.name == name.as_name())))
+    let data =
+        link.fragment.filter(|packet| DataView::parse(packet).is_ok_and(|data| data.name == name.as_name()));
+    Ok(data.map(<[u8]>::to_vec))
 }

@@ -1,8 +1,6 @@
 //! Memory that a router has in use, so that it is not taken for what it has left behind: what
 //! consumers cache goes on growing while they fetch, and Interests of neighbours pend for a minute.
 
-use std::fs;
-
 use namely_testbed::Interrupt;
 
 use super::world::{ATTACKER_GRACE, Link, World, most_of};
@@ -29,10 +27,7 @@ impl InUse {
     pub(crate) fn now(world: &World, interrupt: &Interrupt) -> Option<Self> {
         let namely = world.namely(Link::Unix);
         let output = namely.dir().join("in-use");
-        let ask = |arguments: &[&str]| {
-            namely.run(arguments, Some(&output), ATTACKER_GRACE, interrupt).ok()?;
-            fs::read_to_string(&output).ok()
-        };
+        let ask = |arguments: &[&str]| namely.ask(arguments, &output, ATTACKER_GRACE, interrupt);
         let counters = ask(&["--json", "status", "--counters"])?;
         let status: serde_json::Value = serde_json::from_str(ask(&["--json", "status"])?.trim()).ok()?;
         Some(InUse {

@@ -33,6 +33,22 @@ pub enum Attack {
     Reflection,
     /// A local user who renames, links and forges in a folder into which a tree is fetched
     Target,
+    /// A station that proves itself a neighbor of the link and answers no Interest
+    Silent,
+    /// A station that proves itself a neighbor of the link and refuses each Interest
+    Refusing,
+    /// A station that proves itself a neighbor of the link and answers with false Data
+    Lying,
+    /// Hellos with a tiny MTU from stations that never prove themselves
+    Mtu,
+    /// Hellos over UDP in the name of an address outside the link's network
+    Challenges,
+    /// Requests that a neighbor of the virtual plane did not sign, from its address
+    Unsigned,
+    /// Offers of a neighbor of the virtual plane beyond its link's rate
+    Offers,
+    /// File names and a router's words that a terminal would obey
+    Escapes,
     /// All of these at once
     All,
 }
@@ -53,6 +69,14 @@ impl Attack {
             Attack::Handshakes => "handshakes",
             Attack::Reflection => "reflection",
             Attack::Target => "target",
+            Attack::Silent => "silent",
+            Attack::Refusing => "refusing",
+            Attack::Lying => "lying",
+            Attack::Mtu => "mtu",
+            Attack::Challenges => "challenges",
+            Attack::Unsigned => "unsigned",
+            Attack::Offers => "offers",
+            Attack::Escapes => "escapes",
             Attack::All => "all",
         }
     }
@@ -63,6 +87,27 @@ impl Attack {
             Attack::All => Attack::value_variants().iter().copied().filter(|a| *a != Attack::All).collect(),
             single => vec![single],
         }
+    }
+
+    /// Returns true if a neighbor attacks that has proven itself, beside a producer that has not.
+    pub(crate) fn is_by_neighbor(self) -> bool {
+        matches!(self, Attack::Silent | Attack::Refusing | Attack::Lying)
+    }
+
+    /// Returns true if it comes from a station of the router's link, which has a machine of its
+    /// own and so the rights to send any frame.
+    pub(crate) fn is_on_link(self) -> bool {
+        self.is_by_neighbor() || matches!(self, Attack::Mtu | Attack::Challenges)
+    }
+
+    /// Returns true if it is on the virtual plane.
+    pub(super) fn is_on_plane(self) -> bool {
+        matches!(self, Attack::Unsigned | Attack::Offers)
+    }
+
+    /// Returns true if the attacker needs the rights of root on its own machine.
+    pub(crate) fn needs_root(self) -> bool {
+        self.is_on_link() || self == Attack::Unsigned
     }
 }
 
@@ -95,6 +140,44 @@ pub struct Place {
     pub outside: PathBuf,
     /// A prefix whose route leads to a neighbour that never answers.
     pub silent: String,
+    /// The link to other stations, if the router has one.
+    pub segment: Option<Segment>,
+    /// The virtual plane, if the router runs it.
+    pub plane: Option<Plane>,
+    /// Where a lying router takes connections.
+    pub liar: SocketAddr,
+}
+
+/// A link with discovery, as a station on it knows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Segment {
+    /// The station's device.
+    pub device: String,
+    /// The router's Ethernet address.
+    pub router: String,
+    /// The group of UDP to which hellos go.
+    pub group: SocketAddr,
+    /// An address that the station can receive at, outside the link's network.
+    pub outside: SocketAddr,
+}
+
+/// The virtual plane, as a hostile neighbor knows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plane {
+    /// How long a slot lasts, ms.
+    pub period_ms: u64,
+    /// The registered objects.
+    pub objects: Vec<u64>,
+    /// The honest neighbor's name in the exchange.
+    pub honest: String,
+    /// Where the honest neighbor is.
+    pub honest_address: SocketAddr,
+    /// The hostile neighbor's name in the exchange.
+    pub hostile: String,
+    /// Where the hostile neighbor is.
+    pub hostile_address: SocketAddr,
+    /// The hostile neighbor's key (PKCS#8).
+    pub hostile_key: Vec<u8>,
 }
 
 #[cfg(test)]

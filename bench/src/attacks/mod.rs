@@ -9,10 +9,13 @@ mod figures;
 mod honest;
 mod in_use;
 mod kind;
+mod lan;
 mod options;
+mod plane;
 mod report;
 mod tree;
 mod victim;
+mod witness;
 mod world;
 
 use std::fs;
@@ -24,14 +27,15 @@ use namely_testbed::{Interrupt, Process, command};
 use self::figures::Failure;
 pub use self::figures::Figures;
 use self::figures::{Memory, Phases};
-pub(crate) use self::honest::Honest;
+pub(crate) use self::honest::{Consumers, Honest};
 pub(crate) use self::in_use::InUse;
-pub use self::kind::{Attack, Place};
+pub use self::kind::{Attack, Place, Plane, Segment};
 pub use self::options::Attacks;
 pub(crate) use self::tree::{DIRECTORIES, FILES};
 use self::victim::Victim;
+use self::witness::Witness;
 use self::world::{ATTACKER_GRACE, most_of};
-pub(crate) use self::world::{Link, World};
+pub(crate) use self::world::{Link, Setting, World};
 use crate::attacker::CPU_MS;
 use crate::error::Error;
 use crate::files::directory;
@@ -116,21 +120,24 @@ fn attack_once(
     interrupt: &Interrupt,
 ) -> Result<Figures, Error> {
     let dir = directory("namely-attacks-", options.dir.as_deref())?;
-    let mut world = World::start(subject, "", dir.path(), options.object_octets(), interrupt)?;
-    let has_memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
+    let setting = Setting { attacks: &attack.parts(), lines: "", object_octets: options.object_octets() };
+    let mut world = World::start(subject, &setting, dir.path(), interrupt)?;
+    let more = Consumers::of(&world, attack);
     let is_namely = subject == SubjectName::Namely;
-    let honest = Honest::start(&world, has_memif, interrupt);
+    let honest = Honest::start(&world, more, interrupt);
     let watch = Watch::start(&world.router);
-    warm_up(&honest, if has_memif { 8 } else { 6 }, interrupt)?;
+    warm_up(&honest, if more.memif { 8 } else { 6 }, interrupt)?;
     honest.take();
     let quiet = Instant::now();
     watch.during(&world.router, options.quiet(), interrupt)?;
     let in_use = is_namely.then(|| InUse::now(&world, interrupt)).flatten();
     let begun = Instant::now();
     let victim = Victim::start(&world, attack, interrupt);
-    let attackers = Attackers::start(attack, &world.place, options.attack(), dir.path())?;
+    let witnesses = Witness::start(&world, attack, interrupt);
+    let attackers = Attackers::start(attack, &world, options.attack(), dir.path())?;
     watch.during(&world.router, options.attack(), interrupt)?;
     let mut sent = attackers.finish(interrupt)?;
+    witnesses.into_iter().try_for_each(|witness| witness.finish(&mut sent))?;
     if let Some(victim) = victim {
         victim.finish(&mut sent)?;
     }
@@ -141,7 +148,7 @@ fn attack_once(
     let end = Instant::now();
     let mut spin = end;
     if options.spin {
-        let spinners = Attackers::spin(attack, &sent, options.attack(), dir.path())?;
+        let spinners = Attackers::spin(attack, &world, &sent, options.attack(), dir.path())?;
         watch.during(&world.router, options.attack(), interrupt)?;
         spinners.finish(interrupt)?;
         spin = Instant::now();
@@ -207,16 +214,17 @@ pub(crate) struct Attackers {
 
 impl Attackers {
     /// Starts one for each part of `attack`.
-    pub(crate) fn start(attack: Attack, place: &Place, length: Duration, dir: &Path) -> Result<Self, Error> {
-        let place = serde_json::to_string(place).map_err(|e| Error::environment("cannot describe", e))?;
-        Self::start_each(attack, length, dir, |part| {
+    pub(crate) fn start(attack: Attack, world: &World, length: Duration, dir: &Path) -> Result<Self, Error> {
+        let place =
+            serde_json::to_string(&world.place).map_err(|e| Error::environment("cannot describe", e))?;
+        Self::start_each(attack, world, length, dir, |part| {
             ["attacker", part.name(), "--place", &place].map(str::to_owned).to_vec()
         })
     }
 
     /// Starts as many that take the processor time that those of `attack` took, and send nothing.
-    fn spin(attack: Attack, sent: &Sent, length: Duration, dir: &Path) -> Result<Self, Error> {
-        Self::start_each(attack, length, dir, |part| {
+    fn spin(attack: Attack, world: &World, sent: &Sent, length: Duration, dir: &Path) -> Result<Self, Error> {
+        Self::start_each(attack, world, length, dir, |part| {
             let cpu_ms = sent.get(&format!("{}.{CPU_MS}", part.name())).copied().unwrap_or(0);
             vec!["spin".to_owned(), "--cpu-ms".to_owned(), cpu_ms.to_string()]
         })
@@ -224,6 +232,7 @@ impl Attackers {
 
     fn start_each(
         attack: Attack,
+        world: &World,
         length: Duration,
         dir: &Path,
         arguments: impl Fn(Attack) -> Vec<String>,
@@ -235,7 +244,8 @@ impl Attackers {
             let output = dir.join(format!("attacker-{}", part.name()));
             let mut command = command(&program, dir);
             command.args(arguments(part)).args(["--length-ms", &length.as_millis().to_string()]);
-            processes.push((Process::start(part.name(), command, dir, Some(&output))?, output));
+            let start = || Process::start(part.name(), command, dir, Some(&output));
+            processes.push((world.as_attacker(part, start)?, output));
         }
         Ok(Attackers { processes, length })
     }
@@ -259,10 +269,9 @@ impl Attackers {
 
 /// The most that a counter of a worker is, if the router counts it.
 fn most(world: &World, counter: &str, interrupt: &Interrupt) -> Option<f64> {
-    let output = world.namely(Link::Unix).dir().join("counters");
-    let arguments = ["--json", "status", "--counters"];
-    world.namely(Link::Unix).run(&arguments, Some(&output), ATTACKER_GRACE, interrupt).ok()?;
-    most_of(&fs::read_to_string(&output).ok()?, counter)
+    let namely = world.namely(Link::Unix);
+    let output = namely.dir().join("counters");
+    most_of(&namely.ask(&["--json", "status", "--counters"], &output, ATTACKER_GRACE, interrupt)?, counter)
 }
 
 #[cfg(test)]

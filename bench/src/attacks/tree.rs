@@ -15,6 +15,19 @@ pub(crate) const FILES: [(&str, usize); 2] = [("small", 2_000), ("large", 200_00
 /// The tree's name below what is served.
 pub(crate) const TREE: &str = "tree";
 
+/// The name, in the served folder, of a folder of files with strange names.
+pub(super) const STRANGE: &str = "strange";
+
+/// Makes the folder of files whose names a terminal would obey in `served`.
+pub(super) fn prepare_strange(served: &Path) -> Result<(), Error> {
+    let folder = served.join(STRANGE);
+    let make = || {
+        fs::create_dir(&folder)?;
+        namely_hostile::NAMES.iter().try_for_each(|name| fs::write(folder.join(name), name))
+    };
+    make().map_err(|e| Error::environment(format!("cannot make {}", folder.display()), e))
+}
+
 /// Makes the tree in `served`, the folder `shared` that all may write, and `outside` that only this
 /// user may.
 pub(super) fn prepare(served: &Path, shared: &Path, outside: &Path) -> Result<(), Error> {

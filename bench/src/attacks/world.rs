@@ -5,11 +5,14 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use namely_testbed::{Interrupt, Process, command};
 
-use super::kind::Place;
+use super::kind::{Attack, Place};
+use super::lan::{self, Lan};
+use super::plane::Neighbors;
 use super::tree;
 use crate::error::Error;
 use crate::files::Object;
@@ -33,6 +36,12 @@ const FRESH_OBJECTS: u64 = 1000;
 /// Size of each of them, octets.
 const FRESH_OCTETS: u64 = 100_000;
 
+/// The folder of the objects that are each fetched once.
+const FRESH: &str = "fresh";
+
+/// Segments of an object of the producer on the link that are asked for one after the other.
+const BESIDE_SEGMENTS: u64 = 16;
+
 /// How long an attacker may go on after its time before it is ended.
 pub(super) const ATTACKER_GRACE: Duration = Duration::from_secs(20);
 
@@ -49,20 +58,31 @@ pub(crate) struct World {
     pub(crate) object: Object,
     /// The file behind every object that is fetched once.
     pub(crate) fresh: PathBuf,
+    /// The neighbors on the virtual plane, if it runs one.
+    pub(super) neighbors: Option<Arc<Neighbors>>,
     client: PathBuf,
     dir: PathBuf,
     _producers: [Process; 2],
     _silent: UdpSocket,
+    lan: Option<Lan>,
+}
+
+/// The settings of the router under attack beside its defaults.
+pub(crate) struct Setting<'a> {
+    /// The attacks: it has a link and the virtual plane if one of them is there.
+    pub(crate) attacks: &'a [Attack],
+    /// Lines of namelyd's configuration file.
+    pub(crate) lines: &'a str,
+    /// Size of the object that is fetched again and again.
+    pub(crate) object_octets: u64,
 }
 
 impl World {
     /// Starts the router `name` at its default limits, and the producers, with everything in `dir`.
-    /// `settings` are what namelyd has as its configuration file.
     pub(crate) fn start(
         name: SubjectName,
-        settings: &str,
+        setting: &Setting<'_>,
         dir: &Path,
-        object_octets: u64,
         interrupt: &Interrupt,
     ) -> Result<Self, Error> {
         // Another user's attackers reach the router's sockets; keys and files stay unreadable.
@@ -73,8 +93,12 @@ impl World {
             return Err(Error::Usage(missing));
         }
         let [port, websocket_port] = free_ports()?;
+        let [liar_port, _] = free_ports()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let is_namely = name == SubjectName::Namely;
+        let attacks = if is_namely { setting.attacks } else { &[] };
+        let mut lan = Lan::make(attacks)?;
+        let neighbors = Neighbors::make(attacks, address)?;
         let mut place = Place {
             unix: dir.join("router0.sock"),
             memif: is_namely.then(|| dir.join("router0.memif")),
@@ -82,22 +106,28 @@ impl World {
             tcp: address,
             websocket: is_namely.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, websocket_port))),
             object: String::new(),
-            segments: object_octets.div_ceil(SEGMENT_OCTETS),
-            fresh: format!("{FILES}/fresh"),
+            segments: setting.object_octets.div_ceil(SEGMENT_OCTETS),
+            fresh: format!("{FILES}/{FRESH}"),
             fresh_version: String::new(),
             fresh_objects: FRESH_OBJECTS,
             shared: dir.join("shared"),
             outside: dir.join("outside"),
             silent: SILENT.to_owned(),
+            segment: lan.as_ref().map(|_| Lan::segment()),
+            plane: neighbors.as_ref().map(|neighbors| neighbors.place.clone()),
+            liar: SocketAddr::from((Ipv4Addr::LOCALHOST, liar_port)),
         };
         let router = if is_namely {
-            start_namelyd(&place, settings, dir, interrupt)?
+            let link = lan.as_ref().map(|_| Lan::settings()).unwrap_or_default();
+            let plane = neighbors.as_ref().map_or(Ok(String::new()), |neighbors| neighbors.settings(dir))?;
+            start_namelyd(&place, &[setting.lines, &link, &plane].concat(), dir, interrupt)?
         } else {
             start_other(name, dir, [port, websocket_port], interrupt)?
         };
-        let object = Object::create(&dir.join("files"), 1, object_octets)?;
+        let object = Object::create(&dir.join("files"), 1, setting.object_octets)?;
         let fresh = fresh_objects(&object.dir)?;
         tree::prepare(&object.dir, &place.shared, &place.outside)?;
+        tree::prepare_strange(&object.dir)?;
         let start = |what: &str, arguments: &[&str]| {
             let mut command = command(client.path(), dir);
             command.args(["--router", &format!("unix://{}", place.unix.display())]).args(arguments);
@@ -118,8 +148,26 @@ impl World {
         place.object = object_name;
         place.fresh_version = fresh_name.rsplit('/').next().unwrap_or_default().to_owned();
         probe::wait_for_answer(&place.unix, &format!("{PINGS}/ping/ready"), READY_LIMIT, interrupt)?;
-        let (client, dir) = (client.path().to_path_buf(), dir.to_path_buf());
-        Ok(World { router, place, object, fresh, client, dir, _producers: [serve, pings], _silent: silent })
+        if let Some(lan) = &mut lan {
+            lan.serve(client.path(), &place.unix, &object.dir.join(FRESH), dir, interrupt)?;
+        }
+        let (client, dir, neighbors) =
+            (client.path().to_path_buf(), dir.to_path_buf(), neighbors.map(Arc::new));
+        let producers = [serve, pings];
+        let mut world = World {
+            router,
+            place,
+            object,
+            fresh,
+            neighbors,
+            client,
+            dir,
+            _producers: producers,
+            _silent: silent,
+            lan,
+        };
+        world.learn_objects(interrupt);
+        Ok(world)
     }
 
     /// `namely` at the router, reached by `link`.
@@ -134,6 +182,43 @@ impl World {
         Namely { client: self.client.clone(), dir: self.dir.clone(), router }
     }
 
+    /// `namely` at another router.
+    pub(super) fn at(&self, router: String) -> Namely {
+        Namely { router, ..self.namely(Link::Unix) }
+    }
+
+    /// The objects of the virtual plane, which attackers know too.
+    fn learn_objects(&mut self, interrupt: &Interrupt) {
+        let namely = self.namely(Link::Unix);
+        let Some(plane) = &mut self.place.plane else { return };
+        let output = self.dir.join("objects");
+        let printed = namely.ask(&["--json", "vip", "objects"], &output, ATTACKER_GRACE, interrupt);
+        let lines = printed.unwrap_or_default();
+        let values = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        plane.objects =
+            values.filter_map(|object| u64::from_str_radix(object["id"].as_str()?, 16).ok()).collect();
+    }
+
+    /// Runs `work` where the attackers of `attack` are: on the link, or on this machine.
+    pub(super) fn as_attacker<T: Send>(&self, attack: Attack, work: impl FnOnce() -> T + Send) -> T {
+        match &self.lan {
+            Some(lan) if attack.is_on_link() => lan.as_station(work),
+            _ => work(),
+        }
+    }
+
+    /// The producer beside the attackers on the link, if there is one: the names of its segments in
+    /// order, and the octets that each has.
+    pub(super) fn beside(&self) -> Option<Producer> {
+        self.lan.as_ref()?;
+        Some(Producer { version: self.place.fresh_version.clone(), file: fs::read(&self.fresh).ok()? })
+    }
+
+    /// The name of a folder whose files have names that a terminal would obey.
+    pub(super) fn strange(&self) -> String {
+        format!("{FILES}/{}", tree::STRANGE)
+    }
+
     /// The name of a tree of a few files.
     pub(super) fn tree(&self) -> String {
         format!("{FILES}/{}", tree::TREE)
@@ -145,6 +230,24 @@ impl World {
         // The first has been asked for already.
         let once = (1..FRESH_OBJECTS).map(move |n| format!("{fresh}/{n}"));
         (format!("{FILES}/{}", Object::FILE_NAME), once)
+    }
+}
+
+/// The producer on the link: its objects have one content.
+pub(super) struct Producer {
+    version: String,
+    file: Vec<u8>,
+}
+
+impl Producer {
+    /// The name and the content of segment `number`, of objects in turn. Few segments of each
+    /// object are asked for, so that the router looks for a producer often, but less often than a
+    /// face may.
+    pub(super) fn segment(&self, number: u64) -> (String, &[u8]) {
+        let (object, segment) = (number / BESIDE_SEGMENTS % FRESH_OBJECTS, number % BESIDE_SEGMENTS);
+        let name = format!("{}/{object}/{}/seg={segment}", lan::PREFIX, self.version);
+        let begin = segment as usize * lan::SEGMENT_OCTETS;
+        (name, &self.file[begin..begin + lan::SEGMENT_OCTETS])
     }
 }
 
@@ -184,6 +287,33 @@ impl Namely {
         Ok(result.map(|_| ())?)
     }
 
+    /// Its output, if it succeeds within `limit`; the file `output` holds that too.
+    pub(crate) fn ask(
+        &self,
+        arguments: &[&str],
+        output: &Path,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Option<String> {
+        self.run(arguments, Some(output), limit, interrupt).ok()?;
+        fs::read_to_string(output).ok()
+    }
+
+    /// All its output, on both streams, whether it succeeds or not.
+    pub(super) fn told(&self, arguments: &[&str], limit: Duration, interrupt: &Interrupt) -> String {
+        let mut command: Command = command(&self.client, &self.dir);
+        command.args(["--router", &self.router]).args(arguments);
+        let output = self.dir.join("told");
+        let Ok(process) = Process::start(arguments[0], command, &self.dir, Some(&output)) else {
+            return String::new();
+        };
+        let log = process.log().to_path_buf();
+        let _ = process.wait(limit, interrupt);
+        let told = [&output, &log].map(|path| fs::read(path).unwrap_or_default());
+        let _ = fs::remove_file(log);
+        String::from_utf8_lossy(&told.concat()).into_owned()
+    }
+
     /// The directory that it runs in.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
@@ -202,6 +332,7 @@ fn start_namelyd(place: &Place, settings: &str, dir: &Path, interrupt: &Interrup
         format!("tcp://{}", place.tcp),
     ];
     listen.extend(place.memif.iter().map(|path| format!("memif://{}", path.display())));
+    listen.extend(place.segment.iter().flat_map(|_| Lan::listens()));
     listen.extend(place.websocket.iter().map(|address| format!("ws://{address}")));
     let mut command = command(program.path(), dir);
     let configuration = dir.join("namelyd.toml");
@@ -235,7 +366,7 @@ fn start_other(
 /// Many names for one file: each is an object of its own to whoever fetches it.
 fn fresh_objects(dir: &Path) -> Result<PathBuf, Error> {
     let source = Object::create(dir, 2, FRESH_OCTETS)?;
-    let folder = dir.join("fresh");
+    let folder = dir.join(FRESH);
     let link_all = || {
         fs::create_dir(&folder)?;
         (0..FRESH_OBJECTS).try_for_each(|n| fs::hard_link(&source.path, folder.join(n.to_string())))
@@ -251,4 +382,10 @@ pub(super) fn most_of(printed: &str, counter: &str) -> Option<f64> {
     let is_it = |label: &str| label.rsplit('.').next() == Some(counter);
     let of_workers = lines.filter(|line| line["counter"].as_str().is_some_and(is_it));
     of_workers.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
+}
+
+/// A counter of the whole router in the JSON of `namely status --counters`.
+pub(super) fn counter_in(printed: &[serde_json::Value], label: &str) -> Option<u64> {
+    let is_it = |line: &&serde_json::Value| line["counter"] == label && line["face_id"].is_null();
+    printed.iter().find(is_it)?["value"].as_u64()
 }

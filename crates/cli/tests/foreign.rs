@@ -4,20 +4,13 @@
 use crate::common;
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use common::{Ended, Home, ended, write_file};
-use namely_security::{Signer, sign_data};
-use namely_wire::mgmt::{Block, ControlResponse};
+use namely_hostile::{NAMES, lie, lie_to};
 use namely_wire::text::is_obeyed;
-use namely_wire::{DataBuilder, InterestView, LpView, tlv};
-
-/// A title for the window and a bell, a line that overwrites another, a line of its own, and an end
-/// that is shown in reverse.
-const NAMES: [&str; 4] = ["\x1b]0;owned\x07x", "a\r\x1b[2Kb", "line\nerror: none", "x\u{202e}gpj.sh"];
 
 fn all_is_shown(end: &Ended) {
     for text in [&end.stdout, &end.stderr] {
@@ -102,35 +95,6 @@ fn catalogues_and_paths_are_told_of_safely() {
     for router in ["unix:///no\x1b[2J\u{202e}", "no\x1b[2J\nerror: none"] {
         all_is_shown(&home.run(["status", "--router", router]));
         all_is_shown(&home.run(["status", "--json", "--router", router]));
-    }
-}
-
-/// What a router says that is not on its clients' side.
-const LIE: &str = "done\x1b]0;owned\x07\r\nerror: none\n  hint: `rm -rf ~`\u{202e}\u{9b}2J \"quoted\"";
-
-/// Answers each Interest with a refusal in such words.
-fn lie(packets: &[u8]) -> (usize, Vec<u8>) {
-    let (mut taken, mut answers) = (0, Vec::new());
-    while let Ok(packet) = tlv::read_tlv(&packets[taken..]) {
-        taken += packet.raw.len();
-        let Ok(link) = LpView::parse(packet.raw) else { continue };
-        let Some(Ok(interest)) = link.fragment.map(InterestView::parse) else { continue };
-        let refusal = ControlResponse::new(409, LIE).to_vec();
-        answers
-            .extend(sign_data(&DataBuilder::new(interest.name), &refusal, &Signer::digest_sha256()).unwrap());
-    }
-    (taken, answers)
-}
-
-fn lie_to(mut client: impl Read + Write) {
-    let (mut octets, mut chunk) = (Vec::new(), [0; 8192]);
-    while let Ok(count @ 1..) = client.read(&mut chunk) {
-        octets.extend_from_slice(&chunk[..count]);
-        let (taken, answers) = lie(&octets);
-        octets.drain(..taken);
-        if client.write_all(&answers).is_err() {
-            return;
-        }
     }
 }
 

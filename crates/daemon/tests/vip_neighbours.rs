@@ -12,24 +12,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::Client;
-use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
+use namely_hostile::{BOOT, Neighbor};
+use namely_security::Signer;
 use namely_skip::until;
 use namely_vip::UNIT;
 use namely_vip::limits::REQUESTS_MAX;
-use namely_vip::message::{self, About, Body, Message, Offer, Title};
-use namely_wire::{DataBuilder, InterestBuilder, InterestView, LpHeaders, Name, encode_lp_packet};
+use namely_vip::message::{self, About, Body, Message, Offer};
+use namely_wire::{InterestView, Name};
 use plane::{PERIOD_MS, Router, join};
-
-/// The life that the fake neighbour has.
-const BOOT: u64 = 7;
 
 /// A neighbour that says what a test wants.
 struct Fake {
     client: Client,
     port: u16,
-    key: [u8; 32],
-    signer: Signer,
-    time_us: u64,
+    neighbor: Neighbor,
 }
 
 impl Fake {
@@ -37,30 +33,18 @@ impl Fake {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(router.daemon.udp()).unwrap();
         let port = socket.local_addr().unwrap().port();
-        let (key, signer) = key();
-        Fake { client: Client::udp_from(socket), port, key, signer, time_us: 0 }
+        let neighbor = Neighbor::with_new_key("fake").unwrap();
+        Fake { client: Client::udp_from(socket), port, neighbor }
     }
 
     fn config(&self) -> String {
-        Router::neighbour(self.port, "fake", &self.key, "\"/cms\"")
-    }
-
-    fn next_time_us(&mut self) -> u64 {
-        let wall_us = namely_host::clock::unix_ns() / 1000;
-        self.time_us = wall_us.max(self.time_us + 1);
-        self.time_us
+        Router::neighbour(self.port, "fake", &self.neighbor.key, "\"/cms\"")
     }
 
     /// A request of A.
     fn request(&mut self, router: &str) -> Vec<u8> {
-        let time_us = self.next_time_us();
-        let title = Title { about: About::Counts, router: router.as_bytes(), time_us, segment: 0 };
-        self.signed(&title.to_name(), &message::ask_counts(BOOT, 1, PERIOD_MS))
-    }
-
-    fn signed(&mut self, name: &Name, parameters: &[u8]) -> Vec<u8> {
-        let builder = InterestBuilder::new(name.clone()).hop_limit(1).nonce(self.client.next_nonce());
-        sign_interest(&builder, parameters, &self.signer, common::client::unix_ms()).unwrap()
+        router.clone_into(&mut self.neighbor.router);
+        self.neighbor.ask_counts(PERIOD_MS, self.client.next_nonce()).unwrap()
     }
 
     /// Asks until it is answered: what asks first comes before the router knows its neighbour.
@@ -98,9 +82,8 @@ impl Fake {
     }
 
     fn answer(&mut self, asked: &Asked, content: &[u8]) {
-        let data = sign_data(&DataBuilder::new(asked.name.as_name()), content, &self.signer).unwrap();
-        let headers = LpHeaders { pit_token: asked.token, ..LpHeaders::default() };
-        self.client.send(&encode_lp_packet(&headers, &data));
+        let answer = self.neighbor.answer(&asked.name, asked.token, content).unwrap();
+        self.client.send(&answer);
     }
 }
 
@@ -111,10 +94,9 @@ struct Asked {
     slot: u64,
 }
 
-fn key() -> ([u8; 32], Signer) {
-    let key = PrivateKey::generate(KeyType::Ed25519).unwrap();
-    let octets = key.public().ed25519_octets().unwrap();
-    (octets, Signer::new("/fake/KEY/1".parse().unwrap(), Arc::new(key)))
+/// What another router signs with.
+fn other_signer() -> Signer {
+    Neighbor::with_new_key("fake").unwrap().signer
 }
 
 /// A router whose one neighbour is a fake.
@@ -163,17 +145,17 @@ fn requests_unsigned_wrongly_signed_or_repeated_are_refused_and_counted() {
             (router.count(label) > before).then_some(())
         });
     };
-    let (_, other) = key();
-    let own = std::mem::replace(&mut fake.signer, other);
+    let other = other_signer();
+    let own = std::mem::replace(&mut fake.neighbor.signer, other);
     refused(&mut router, &mut fake, "fake", "bad_signature");
     // A digest shows nothing of who made it.
-    fake.signer = Signer::digest_sha256();
+    fake.neighbor.signer = Signer::digest_sha256();
     refused(&mut router, &mut fake, "fake", "bad_signature");
     let of_fake = |router: &mut Router| router.neighbours()[0].counters.clone();
     let bad = of_fake(&mut router).into_iter().find(|c| c.label == "bad_signature").unwrap();
     assert!(bad.value >= 2, "{bad:?}");
     // In another's name.
-    fake.signer = own;
+    fake.neighbor.signer = own;
     refused(&mut router, &mut fake, "another", "other_router");
     assert_eq!(router.count("counts_told"), told, "none of these was answered");
 }
@@ -187,11 +169,11 @@ fn answers_unsigned_or_late_are_refused_and_counts_of_any_size_are_cut() {
     let counts = |count: u64| message::counts(BOOT, 1, PERIOD_MS, [(hot, count)].into_iter());
     // Wrongly signed.
     let asked = fake.asked(About::Counts);
-    let (_, other) = key();
-    let own = std::mem::replace(&mut fake.signer, other);
+    let other = other_signer();
+    let own = std::mem::replace(&mut fake.neighbor.signer, other);
     fake.answer(&asked, &counts(1));
     counted(&mut router, "bad_signature", 0);
-    fake.signer = own;
+    fake.neighbor.signer = own;
     assert_eq!(router.neighbours()[0].fresh_ms, None);
     // Of another life: it answers what is asked just now, so it has started anew.
     let asked = fake.asked(About::Counts);
@@ -292,7 +274,7 @@ fn a_neighbour_that_stops_carries_nothing_and_one_that_starts_anew_is_heard_agai
 fn what_comes_by_another_face_than_the_neighbours_is_counted_and_not_heard() {
     let (mut router, fake) = router();
     let mut stranger = Fake::new(&router);
-    (stranger.key, stranger.signer) = (fake.key, fake.signer.clone());
+    stranger.neighbor.signer = fake.neighbor.signer.clone();
     let request = stranger.request("fake");
     stranger.client.send(&request);
     counted(&mut router, "other_face", 0);
@@ -369,7 +351,7 @@ fn an_object_is_asked_for_where_its_vips_went_and_another_way_when_that_is_silen
     let mut router = Router::start("me", "memory = 0");
     let (cheap, dear) = (Fake::new(&router), Fake::new(&router));
     let of = |fake: &Fake, name, cost: u32| {
-        let text = Router::neighbour(fake.port, name, &fake.key, "\"/cms\"");
+        let text = Router::neighbour(fake.port, name, &fake.neighbor.key, "\"/cms\"");
         text.replace("[[vip.neighbour]]", &format!("cost = {cost}\n[[vip.neighbour]]"))
     };
     router.reload(&format!("{}{}", of(&cheap, "cheap", 1), of(&dear, "dear", 2)));

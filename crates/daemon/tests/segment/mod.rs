@@ -5,18 +5,15 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use namely_datagrams::ethernet::frame;
-use namely_datagrams::ethernet::monitor::{self, Device};
 use namely_datagrams::ethernet::ring::{Arrived, Ring};
 use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender};
-use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
+use namely_hostile::Station;
 use namely_skip::{Need, eventually, ip, skip, until};
 use namely_wire::mgmt::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
-use namely_wire::tlv::Writer;
-use namely_wire::{DataBuilder, InterestBuilder, InterestView, MacAddress, Name};
+use namely_wire::{InterestView, MacAddress};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::common::{Client, Daemon, namelyd};
@@ -203,12 +200,8 @@ pub fn any_counter(router: &mut Router, label: &str) -> u64 {
     all.find(|counter| counter.label == label && counter.face_id.is_none()).map_or(0, |counter| counter.value)
 }
 
-/// A station with a key of its own, which signs and sends what it likes.
-pub struct Attacker {
-    device: Device,
-    key: [u8; 32],
-    signer: Signer,
-}
+/// A hostile station; what it cannot do fails the test.
+pub struct Attacker(Station);
 
 impl Attacker {
     pub fn new() -> Self {
@@ -216,62 +209,39 @@ impl Attacker {
     }
 
     pub fn on(device: &str) -> Self {
-        let private = PrivateKey::generate(KeyType::Ed25519).unwrap();
-        let key = private.public().ed25519_octets().unwrap();
-        let signer = Signer::new("/evil/KEY/1".parse().unwrap(), Arc::new(private));
-        Attacker { device: monitor::device(device).unwrap().unwrap(), key, signer }
+        Attacker(Station::on(device).unwrap())
     }
 
     /// A hello, well signed.
     pub fn hello(&self, station: &str, mtu: &str, prefix: Option<&str>) -> Vec<u8> {
-        let mut name = Name::new().join_generic("ndp").join_generic(station).join_generic(mtu);
-        if let Some(prefix) = prefix {
-            name = name.join_generic(format!("prefix={prefix}"));
-        }
-        let mut w = Writer::new();
-        w.tlv(129, &self.key).nni(131, 1);
-        let time_ms = namely_host::clock::unix_ms() + 1_000_000;
-        let builder = InterestBuilder::new(name).nonce([1; 4]).hop_limit(1);
-        sign_interest(&builder, &w.into_vec(), &self.signer, time_ms).unwrap()
+        self.0.identity.hello(station, mtu, prefix).unwrap()
     }
 
     /// A reply to a hello, well signed, of this station.
     pub fn reply(&self, hello: &[u8], station: &str) -> Vec<u8> {
-        let hello = InterestView::parse(hello).unwrap();
-        let own = Name::new().join_generic("ndp").join_generic(station).join_generic("1500");
-        let mut w = Writer::new();
-        own.as_name().encode(&mut w);
-        w.tlv(129, &self.key).nni(131, 1).nni(133, 1).nni(137, 1500);
-        sign_data(&DataBuilder::new(hello.name), &w.into_vec(), &self.signer).unwrap()
+        self.0.identity.reply(hello, station).unwrap()
     }
 
     /// Sends to all routers, as `from`.
     pub fn multicast(&self, from: &str, packet: &[u8]) {
-        self.send(DEFAULT_GROUP, from, packet, 1);
+        self.0.multicast(from, packet).unwrap();
     }
 
     /// Sends to one station.
     pub fn unicast(&self, to: &str, from: &str, packet: &[u8]) {
-        self.send(to.parse().unwrap(), from, packet, 1);
+        self.0.unicast(to, from, packet).unwrap();
     }
 
     /// The same very often.
     pub fn flood(&self, to: &str, from: &str, packet: &[u8], count: usize) {
-        self.send(to.parse().unwrap(), from, packet, count);
-    }
-
-    fn send(&self, to: MacAddress, from: &str, packet: &[u8], count: usize) {
-        let sender = FrameSender::open(self.device.index, to, from.parse().unwrap()).unwrap();
-        let mut left = count;
-        while left > 0 {
-            left -= sender.send(std::iter::repeat_n(packet, left)).unwrap_or(0);
-        }
+        self.0.flood(to, from, packet, count).unwrap();
     }
 
     /// The next packets that `from` multicasts, whole.
     pub fn overhear(&self, from: &str, count: usize) -> Vec<Vec<u8>> {
-        let _member = FrameSender::open(self.device.index, DEFAULT_GROUP, self.device.address).unwrap();
-        let mut ring = Ring::open(self.device.index, self.device.mtu, 1 << 20).unwrap();
+        let device = &self.0.device;
+        let _member = FrameSender::open(device.index, DEFAULT_GROUP, device.address).unwrap();
+        let mut ring = Ring::open(device.index, device.mtu, 1 << 20).unwrap();
         let from: MacAddress = from.parse().unwrap();
         let mut heard = Vec::new();
         eventually("it multicasts", || {

@@ -1,0 +1,100 @@
+//! Attacks on the virtual plane of VIP, by a neighbor and in a neighbor's name.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+use namely_hostile::{BOOT, Neighbor, Request};
+use namely_security::PrivateKey;
+use namely_vip::UNIT;
+use namely_vip::limits::OFFERS_MAX;
+use namely_vip::message::{self, About, Offer};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto};
+
+use super::{Done, End, STEP, nonce};
+use crate::attacks::Place;
+
+/// Packets a second in the neighbor's name.
+const FORGED_PER_SECOND: f64 = 400.0;
+
+/// VIPs of each offer: far more than any link carries in a slot.
+const OFFERED: u64 = 1_000_000 * UNIT;
+
+/// Octets of the headers of IPv4 and UDP.
+const HEADERS_OCTETS: usize = 28;
+
+/// Requests in the honest neighbor's name and from its address, which another key has signed.
+pub(super) fn unsigned(place: &Place, end: &End) -> io::Result<Done> {
+    let Some(plane) = &place.plane else { return Ok(Done::new()) };
+    let (SocketAddr::V4(from), SocketAddr::V4(to)) = (plane.honest_address, place.udp) else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        Some(ipproto::RAW),
+    )?;
+    let mut forger = Neighbor::with_new_key(&plane.honest)?;
+    let packets = (end.length.as_secs_f64() * FORGED_PER_SECOND) as u64;
+    let sent = end.spread(packets, 1.0, |n| {
+        let request = forger.ask_counts(plane.period_ms, nonce(n))?;
+        let datagram = datagram(from, to, &request);
+        rustix::net::sendto(&socket, &datagram, SendFlags::empty(), &SocketAddr::V4(to))?;
+        Ok(())
+    });
+    Ok(Done::from([("packets", sent)]))
+}
+
+/// A datagram with its headers. The kernel fills in lengths and sums of IPv4; UDP needs no sum.
+fn datagram(from: std::net::SocketAddrV4, to: std::net::SocketAddrV4, payload: &[u8]) -> Vec<u8> {
+    let mut octets = Vec::with_capacity(HEADERS_OCTETS + payload.len());
+    // Version and length of the header; time to live 64, protocol 17.
+    octets.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0]);
+    octets.extend(from.ip().octets());
+    octets.extend(to.ip().octets());
+    octets.extend(from.port().to_be_bytes());
+    octets.extend(to.port().to_be_bytes());
+    octets.extend(((payload.len() + 8) as u16).to_be_bytes());
+    octets.extend([0, 0]);
+    octets.extend(payload);
+    octets
+}
+
+/// In each slot as many offers as a packet holds, each of far more than the link carries, rightly
+/// signed.
+pub(super) fn offers(place: &Place, end: &End) -> io::Result<Done> {
+    let Some(plane) = place.plane.as_ref().filter(|plane| !plane.objects.is_empty()) else {
+        return Ok(Done::new());
+    };
+    let socket = UdpSocket::bind(plane.hostile_address)?;
+    socket.connect(place.udp)?;
+    socket.set_nonblocking(true)?;
+    let key = PrivateKey::from_pkcs8(&plane.hostile_key).map_err(io::Error::other)?;
+    let mut neighbor = Neighbor::new(&plane.hostile, key)?;
+    let (mut offered, mut slot, mut datagram) = (0u64, 1u64, vec![0; 1 << 16]);
+    let slots = (end.length.as_millis() as u64 / plane.period_ms).max(1);
+    // The router asks for offers once the neighbor has asked for counts.
+    let asked = end.spread(slots * 8, 1.0, |n| {
+        if n % 8 == 0 {
+            socket.send(&neighbor.ask_counts(plane.period_ms, nonce(n))?)?;
+        }
+        while let Ok(octets) = socket.recv(&mut datagram) {
+            let Some(asked) = Request::read(&datagram[..octets]) else { continue };
+            let content = match asked.about {
+                About::Counts => message::counts(BOOT, slot, plane.period_ms, [].into_iter()),
+                About::Offers => {
+                    let first = slot;
+                    slot += OFFERS_MAX as u64;
+                    offered += OFFERS_MAX as u64;
+                    let id = |n: u64| plane.objects[n as usize % plane.objects.len()];
+                    let offers = (first..slot).map(|slot| Offer { slot, id: id(slot), vips: OFFERED });
+                    message::offers(BOOT, asked.boot, slot, offers)
+                }
+            };
+            socket.send(&neighbor.answer(&asked.name, asked.token, &content)?)?;
+        }
+        Ok(())
+    });
+    end.sleep(STEP);
+    Ok(Done::from([("looks", asked), ("offers", offered)]))
+}
