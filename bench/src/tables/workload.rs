@@ -40,15 +40,15 @@ impl Bench {
     pub fn new(case: &Case) -> Result<Self, Error> {
         let mut config = Config::new(|_| [0; 32]);
         let room = case.cached.max(1);
-        config.pit_entries_max = (case.pending * case.workers * 2).max(config.pit_entries_max);
-        config.pit_entries_per_face_max = config.pit_entries_max;
-        config.pit_entries_per_holder_max = config.pit_entries_max;
+        config.pit.entries_max = (case.pending * case.workers * 2).max(config.pit.entries_max);
+        config.pit.entries_per_face_max = config.pit.entries_max;
+        config.pit.entries_per_holder_max = config.pit.entries_max;
         config.cs_admit = case.cached > 0;
         config.cs_serve = case.cached > 0;
-        config.cs_packets_max = case.cached;
-        config.cs_entries_max = room * (case.components + 1);
-        config.cs_octets_max = u64::MAX >> 1;
-        config.fib_entries_max = (case.routes as usize + 1).max(config.fib_entries_max);
+        config.cs.packets_max = case.cached;
+        config.cs.entries_max = room * (case.components + 1);
+        config.cs.octets_max = u64::MAX >> 1;
+        config.fib.entries_max = (case.routes as usize + 1).max(config.fib.entries_max);
         let names = Names { routes: case.routes, components: case.components };
         let core = Core::new(config, 1).map_err(|e| Error::Usage(e.to_string()))?;
         let upstream =

@@ -181,7 +181,7 @@ struct Router {
 impl Router {
     fn start(cs_packets_max: usize, spec: ListenSpec) -> Result<Self, Box<dyn std::error::Error>> {
         let mut config = Config::new(|_| [0; 32]);
-        config.cs_packets_max = cs_packets_max;
+        config.cs.packets_max = cs_packets_max;
         let core = Arc::new(Core::new(config, 1)?);
         let (plane, inbox) = DataPlane::start(DataPlaneOptions::default(), core.clone())?;
         let local = plane.listen(spec)?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_daemon::dataplane::DataPlaneOptions;
-use namely_forwarder::{Config, DropReason};
+use namely_forwarder::{Config, DropReason, PitLimits};
 use namely_skip::eventually;
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::FaceEventKind;
@@ -20,9 +20,12 @@ const PIT_ENTRIES: usize = 4000;
 
 fn router() -> Router {
     let config = Config {
-        pit_entries_max: PIT_ENTRIES,
-        pit_entries_per_face_max: PIT_ENTRIES / 2,
-        pit_entries_per_holder_max: PIT_ENTRIES,
+        pit: PitLimits {
+            entries_max: PIT_ENTRIES,
+            entries_per_face_max: PIT_ENTRIES / 2,
+            entries_per_holder_max: PIT_ENTRIES,
+            ..PitLimits::default()
+        },
         ..Config::new(|_| [0; 32])
     };
     Router::start_with_config(DataPlaneOptions::default(), config)

@@ -17,8 +17,9 @@ use lock_api::RawMutex;
 use namely_wire::tlv::read_tlv;
 use namely_wire::{PACKET_OCTETS_MAX, types};
 
-use crate::config::ConfigError;
-use crate::faces::{BatchContext, FaceId};
+use crate::error::ConfigError;
+use crate::face_id::FaceId;
+use crate::faces::batch_context::BatchContext;
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};

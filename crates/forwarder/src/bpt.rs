@@ -10,12 +10,13 @@ use core::fmt;
 use lock_api::{Mutex, RawMutex};
 use namely_wire::NameRef;
 
-use crate::config::ConfigError;
-use crate::faces::{FaceId, FaceKey};
+use crate::error::ConfigError;
+use crate::face_id::{FaceId, FaceKey};
 use crate::hash::{NameHasher, NameHashes};
+use crate::limits::BindingLimits;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
-use crate::shares::{Charged, Holder, Ledger, Names};
+use crate::shares::{Charged, Holder, Ledger};
 use crate::slab::{ENTRIES_MAX, Id, NONE};
 
 /// What a successful bind can say.
@@ -115,7 +116,8 @@ struct Binder {
 
 impl<R: RawMutex> Bpt<R> {
     /// `holder_max` is what one holder may have.
-    pub(crate) fn new(bindings_max: usize, holder_max: Names) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &BindingLimits) -> Result<Self, ConfigError> {
+        let (bindings_max, holder_max) = (limits.entries_max, limits.per_holder_max());
         let nodes_max = bindings_max.saturating_mul(NODES_PER_BINDING).min(ENTRIES_MAX);
         let table = PrefixTable::new(nodes_max)?;
         let control = Control {

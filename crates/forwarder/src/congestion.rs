@@ -16,7 +16,8 @@ use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name, NameRef};
 
-use crate::faces::{FaceHold, FaceKey};
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
 
@@ -40,31 +41,6 @@ pub const TOLD_FACES_MAX: usize = 256;
 pub(crate) struct Told {
     faces: Vec<FaceKey>,
     next_ns: u64,
-}
-
-/// Who marks Data that comes from the tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TierMarking {
-    /// Nobody.
-    Never,
-    /// A router whose tier has as many pending requests as its threshold says.
-    Threshold,
-    /// The same, but only if no upstream is left to which it could pass its load (NB-Cache's lazy
-    /// notification).
-    #[default]
-    Lazy,
-}
-
-impl TierMarking {
-    /// Returns true if Data is to be marked, when the tier `is_busy` and there is an upstream that
-    /// has not announced congestion, or not.
-    pub(crate) fn marks(self, is_busy: bool, may_bypass: impl FnOnce() -> bool) -> bool {
-        match self {
-            TierMarking::Never => false,
-            TierMarking::Threshold => is_busy,
-            TierMarking::Lazy => is_busy && !may_bypass(),
-        }
-    }
 }
 
 /// Returns true if an Interest of this name is an announcement.
@@ -173,18 +149,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_is_marked_by_the_truth_table_of_nb_cache() {
-        let marks = |rule: TierMarking| {
-            [(false, true), (false, false), (true, true), (true, false)]
-                .map(|(is_busy, may_bypass)| rule.marks(is_busy, || may_bypass))
-        };
-        assert_eq!(marks(TierMarking::Lazy), [false, false, false, true]);
-        assert_eq!(marks(TierMarking::Threshold), [false, false, true, true]);
-        assert_eq!(marks(TierMarking::Never), [false; 4]);
-        assert_eq!(TierMarking::default(), TierMarking::Lazy);
-    }
 
     #[test]
     fn an_announcement_is_known_by_its_name() {

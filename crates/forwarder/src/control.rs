@@ -4,6 +4,7 @@
 //! None of these waits for a packet to be processed; each takes the lock of one table at a time,
 //! and long walks release it in between.
 
+use crate::pit::status::PitStatus;
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
@@ -12,8 +13,9 @@ use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
 use crate::counters::{DropReason, ForwarderCounters, HotCounter};
-use crate::cs::{CsChange, CsStatus};
-use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceProperties, FaceSnapshot, Released};
+use crate::cs::status::{CsChange, CsStatus};
+use crate::face_id::{FaceId, FaceKey};
+use crate::faces::{FaceError, FaceHold, FaceLayer, FaceProperties, FaceSnapshot, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::ordered::NoMemory;
@@ -46,23 +48,6 @@ pub struct TableSizes {
     pub cs: usize,
     /// Prefixes that strategies remember.
     pub strategy_prefixes: usize,
-}
-
-/// A pending Interest in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PitStatus {
-    /// Its name.
-    pub name: Name,
-    /// CanBePrefix.
-    pub can_be_prefix: bool,
-    /// MustBeFresh.
-    pub must_be_fresh: bool,
-    /// When it ends.
-    pub expires_at_ns: u64,
-    /// The downstream faces.
-    pub downstreams: Vec<FaceId>,
-    /// The upstream faces.
-    pub upstreams: Vec<FaceId>,
 }
 
 /// Faces.

@@ -14,8 +14,9 @@ use alloc::vec::Vec;
 
 use lock_api::{Mutex, RawMutex};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::hash::{STEP, mix};
+use crate::limits::DeadNonceLimits;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
@@ -56,7 +57,8 @@ struct DeadNonce {
 }
 
 impl<R: RawMutex> DeadNonces<R> {
-    pub(crate) fn new(entries_max: usize, lifetime_ns: u64) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &DeadNonceLimits) -> Result<Self, ConfigError> {
+        let DeadNonceLimits { entries_max, lifetime_ns } = *limits;
         let parts = (entries_max / PART_ENTRIES_MIN).clamp(1, PARTS);
         let (each, more) = (entries_max / parts, entries_max % parts);
         let mut rings = (0..parts).map(|i| Ring::new(each + usize::from(i < more)));
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
 
     fn list(entries_max: usize, lifetime_ns: u64) -> DeadNonces<parking_lot::RawMutex> {
-        DeadNonces::new(entries_max, lifetime_ns).unwrap()
+        DeadNonces::new(&DeadNonceLimits { entries_max, lifetime_ns }).unwrap()
     }
 
     #[test]

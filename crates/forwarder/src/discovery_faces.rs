@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 
 use namely_wire::NackReason;
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
 use crate::inline_vec::InlineVec;
-use crate::pit::{InRecords, OutRecords};
+use crate::pit::entry::{InRecords, OutRecords};
 
 /// The most faces that discoveries of the strategy self-learning go to.
 pub const DISCOVERY_FACES_MAX: usize = 256;

@@ -4,12 +4,14 @@
 //! pending afterwards, no strategy learns. What is told is of several moments, one for each table.
 //! The order is that of the pipelines of an Interest (NFD developer guide, 4.2).
 
+use crate::cs::status::CachedData;
+use crate::pit::status::PendingInterest;
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::{NackReason, Name, NameRef};
+use namely_wire::{Name, NameRef};
 
-use crate::faces::FaceId;
+use crate::face_id::FaceId;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
 use crate::strategy::Measured;
@@ -41,39 +43,6 @@ pub struct Explanation {
     pub pit_entries: usize,
     /// How many may be.
     pub pit_entries_max: usize,
-}
-
-/// A Data in the content store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CachedData {
-    /// Its name.
-    pub name: Name,
-    /// Its octets.
-    pub octets: usize,
-    /// Until when it is fresh, ns.
-    pub fresh_until_ns: u64,
-}
-
-/// A pending Interest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingInterest {
-    /// When it ends, ns.
-    pub expires_at_ns: u64,
-    /// Who waits for the answer.
-    pub downstreams: Vec<FaceId>,
-    /// Where it was sent.
-    pub upstreams: Vec<SentTo>,
-}
-
-/// Where a pending Interest was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentTo {
-    /// The face.
-    pub face: FaceId,
-    /// When, ns.
-    pub sent_at_ns: u64,
-    /// The Nack that came from there.
-    pub nack: Option<NackReason>,
 }
 
 /// A next hop.
@@ -114,7 +83,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 strategy: named.name(),
                 discovery: self.discovery.lock().iter().map(|face| face.id()).collect(),
                 pit_entries: self.pit.len(),
-                pit_entries_max: self.config.pit_entries_max,
+                pit_entries_max: self.config.pit.entries_max,
             }
         })
     }

@@ -8,10 +8,11 @@ use core::fmt;
 use lock_api::{Mutex, RawMutex};
 use namely_wire::NameRef;
 
-use crate::config::ConfigError;
-use crate::faces::FaceKey;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
+use crate::limits::FibLimits;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
@@ -98,7 +99,8 @@ impl NextHop {
 }
 
 impl<R: RawMutex> Fib<R> {
-    pub(crate) fn new(entries_max: usize, nexthops_max: usize) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &FibLimits) -> Result<Self, ConfigError> {
+        let FibLimits { entries_max, nexthops_max } = *limits;
         let table = PrefixTable::new(entries_max)?;
         let control = Control { writer: Writer::default(), by_face: Ordered::with_room(entries_max)? };
         Ok(Fib { table, control: Mutex::new(control), entries_max, nexthops_max })

@@ -7,13 +7,16 @@ use namely_wire::{PACKET_OCTETS_MAX, types};
 
 use crate::batch::name_octets;
 use crate::bpt::Bpt;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::congestion::Told;
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
 use crate::discovery_faces::DiscoveryFaces;
-use crate::faces::{BatchContext, FaceId, Faces};
+use crate::error::ConfigError;
+use crate::face_id::FaceId;
+use crate::faces::Faces;
+use crate::faces::batch_context::BatchContext;
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::objects::Objects;
@@ -97,16 +100,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             hasher,
             scratch: Mutex::new(Scratch::new()?),
             faces: Apart::new(|| Faces::new(config.faces_max))?,
-            pit: Apart::new(|| Pit::new(&config))?,
-            cs: Apart::new(|| Cs::new(&config))?,
-            fib: Apart::new(|| Fib::new(config.fib_entries_max, config.nexthops_max))?,
-            bpt: Apart::new(|| Bpt::new(config.bindings_max, config.bindings_per_holder_max()))?,
-            strategies: Apart::new(|| StrategyChoice::new(config.strategy_choices_max))?,
-            objects: Objects::new(config.object_names_max, config.objects_max),
-            memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
+            pit: Apart::new(|| Pit::new(&config.pit, config.faces_max))?,
+            cs: Apart::new(|| Cs::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve))?,
+            fib: Apart::new(|| Fib::new(&config.fib))?,
+            bpt: Apart::new(|| Bpt::new(&config.bindings))?,
+            strategies: Apart::new(|| StrategyChoice::new(config.strategies.choices_max))?,
+            objects: Objects::new(&config.objects),
+            memory: StrategyMemory::new(&config.strategies)?,
             discovery: Mutex::new(DiscoveryFaces::default()),
             told: Mutex::new(Told::default()),
-            dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
+            dead_nonces: DeadNonces::new(&config.dead_nonces)?,
             regions: Regions::new(regions),
             departed: Mutex::new(Departed::default()),
             counters: Apart::new(Counters::new)?,

@@ -73,17 +73,21 @@ mod bpt;
 mod config;
 mod congestion;
 mod control;
+mod counter;
 mod counters;
 mod cs;
 mod dead_nonces;
 mod discovery_faces;
+mod error;
 mod explain;
+mod face_id;
 mod faces;
 mod fib;
 mod forwarder;
 mod hash;
 mod inline_vec;
 mod interest_key;
+mod limits;
 #[cfg_attr(not(feature = "vip"), path = "objects/absent.rs")]
 mod objects;
 mod ordered;
@@ -108,22 +112,29 @@ mod wheel;
 
 pub use batch::Batch;
 pub use bpt::{BindError, Bound};
-pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
-pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX, TierMarking};
-pub use control::{PitStatus, TableSizes, WALK_PLACES};
+pub use config::{Config, Sha256, UnsolicitedPolicy};
+pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX};
+pub use control::{TableSizes, WALK_PLACES};
 pub use counters::{DropReason, ForwarderCounters, ObjectCounts, PacketCounts};
-pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
+pub use cs::status::{CachedData, CsChange, CsStatus};
+pub use cs::{CsPolicy, PolicyModel, UnknownPolicy};
 #[cfg(feature = "vip")]
 pub use cs::{ObjectHeld, ObjectPlace, ObjectPlan};
 pub use discovery_faces::{DISCOVERY_FACES_MAX, DOUBTED_NS};
-pub use explain::{CachedData, EXPLAINED_PENDING_MAX, ExplainedHop, Explanation, PendingInterest, SentTo};
-pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
+pub use error::ConfigError;
+pub use explain::{EXPLAINED_PENDING_MAX, ExplainedHop, Explanation};
+pub use face_id::FaceId;
+pub use faces::{FaceError, FaceHold, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
+pub use limits::{
+    BindingLimits, CsLimits, DeadNonceLimits, FibLimits, ObjectLimits, PitLimits, RibLimits, StrategyLimits,
+};
 #[cfg(feature = "vip")]
 pub use objects::{OBJECT_NEIGHBOURS_MAX, ObjectName, ObjectsError};
 pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
 pub use pipeline::Expiry;
+pub use pit::status::{PendingInterest, PitStatus, SentTo};
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
 pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Refused, Router};
@@ -132,5 +143,5 @@ pub use strategy::{
     ChosenStrategy, DEFAULT_STRATEGY, Measured, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,
     StrategyName,
 };
-pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierWrite, Wanted};
+pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierMarking, TierWrite, Wanted};
 pub use trace::Step;

@@ -14,12 +14,13 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use once_cell::race::OnceBox;
 
-use crate::config::ConfigError;
 use crate::counters::ObjectCounts;
 use crate::cs::{NewObjects, ObjectHeld, ObjectPlan};
-use crate::faces::{FaceId, FaceKey};
+use crate::error::ConfigError;
+use crate::face_id::{FaceId, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::{NameHasher, NameHashes};
+use crate::limits::ObjectLimits;
 use crate::packet::PacketBuf;
 use crate::pool::boxed;
 use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
@@ -101,18 +102,18 @@ pub(crate) struct Objects<R> {
     tables: OnceBox<Tables<R>>,
     /// Who exchanges catalogues excludes others.
     exchanging: Mutex<R, ()>,
-    names_max: usize,
-    objects_max: usize,
+    limits: ObjectLimits,
 }
 
 impl<R: RawMutex> Tables<R> {
-    fn new(names_max: usize, objects_max: usize) -> Result<Self, ConfigError> {
-        let side =
-            || Ok(Side { table: PrefixTable::new(names_max)?, control: Mutex::new(Writer::default()) });
+    fn new(limits: &ObjectLimits) -> Result<Self, ConfigError> {
+        let side = || {
+            Ok(Side { table: PrefixTable::new(limits.names_max)?, control: Mutex::new(Writer::default()) })
+        };
         Ok(Tables {
             exchanged: AtomicU64::new(0),
             sides: [side()?, side()?],
-            states: boxed(objects_max, State::default)?,
+            states: boxed(limits.objects_max, State::default)?,
             neighbours: boxed(OBJECT_NEIGHBOURS_MAX, || AtomicU64::new(0))?,
         })
     }
@@ -172,8 +173,8 @@ impl<R: RawMutex> Side<R> {
 
 impl<R: RawMutex> Objects<R> {
     /// Room for so many names and objects. Nothing is made for them yet.
-    pub(crate) fn new(names_max: usize, objects_max: usize) -> Self {
-        Objects { tables: OnceBox::new(), exchanging: Mutex::new(()), names_max, objects_max }
+    pub(crate) fn new(limits: &ObjectLimits) -> Self {
+        Objects { tables: OnceBox::new(), exchanging: Mutex::new(()), limits: *limits }
     }
 
     /// Exchanges the catalogue. Packets go on being forwarded by the one before until this one is
@@ -185,14 +186,14 @@ impl<R: RawMutex> Objects<R> {
         names: impl Iterator<Item = ObjectName<'a>>,
     ) -> Result<usize, ObjectsError> {
         let _exchanging = self.exchanging.lock();
-        let make = || Tables::new(self.names_max, self.objects_max).map(Box::new);
+        let make = || Tables::new(&self.limits).map(Box::new);
         let tables = self.tables.get_or_try_init(make).map_err(|_| ObjectsError::OutOfMemory)?;
         let exchanged = tables.exchanged.load(Ordering::Relaxed) + 1;
         let side = &tables.sides[(exchanged & 1) as usize];
         side.clear(hasher, hashes);
         for name in names {
-            let entered = match (name.object as usize) < self.objects_max {
-                true if side.table.len() >= self.names_max => Err(ObjectsError::TableFull),
+            let entered = match (name.object as usize) < self.limits.objects_max {
+                true if side.table.len() >= self.limits.names_max => Err(ObjectsError::TableFull),
                 true => side.insert(&name, Key::filled(hasher, name.name, hashes)),
                 false => Err(ObjectsError::NoSuchObject),
             };
@@ -289,7 +290,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         names: impl IntoIterator<Item = ObjectName<'a>>,
     ) -> Result<usize, ObjectsError> {
         let mut hashes = boxed(1, NameHashes::new).map_err(|_| ObjectsError::OutOfMemory)?;
-        let mut new = NewObjects::new(self.config.objects_max).map_err(|_| ObjectsError::OutOfMemory)?;
+        let mut new =
+            NewObjects::new(self.config.objects.objects_max).map_err(|_| ObjectsError::OutOfMemory)?;
         let names = names.into_iter().inspect(|name| {
             if let Some(id) = new.ids.get_mut(name.object as usize) {
                 *id = Some(name.id);

@@ -7,7 +7,7 @@
 
 use lock_api::RawMutex;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
 use crate::pit::Pit;
@@ -31,8 +31,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// [`ConfigError::OutOfMemory`]. What was made stays.
     pub fn prepare(&self) -> Result<(), ConfigError> {
-        self.pit.prepare(self.config.pit_entries_max)?;
-        self.cs.prepare(self.config.cs_packets_max, self.config.cs_entries_max)
+        self.pit.prepare(self.config.pit.entries_max)?;
+        self.cs.prepare(self.config.cs.packets_max, self.config.cs.entries_max)
     }
 
     /// Makes the next chunk of each table whose last one is more than half used, and of the content

@@ -20,9 +20,10 @@ use core::ops::Bound;
 use namely_wire::mgmt::{RibEntry, Route, RouteOrigin, route_flags};
 use namely_wire::{Name, NameRef};
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
 use crate::fib::FibError;
-use crate::shares::{Charged, Holder, Ledger, Names};
+use crate::limits::RibLimits;
+use crate::shares::{Charged, Holder, Ledger};
 
 /// Why a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,8 @@ pub(crate) struct Rib {
 
 impl Rib {
     /// `holder_max` is what one holder may have.
-    pub(crate) fn new(routes_max: usize, holder_max: Names) -> Self {
+    pub(crate) fn new(limits: &RibLimits) -> Self {
+        let (routes_max, holder_max) = (limits.routes_max, limits.per_holder_max());
         Rib {
             nodes: BTreeMap::new(),
             stale: VecDeque::new(),

@@ -13,9 +13,11 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::mgmt::{RibEntry, Route, RouteOrigin};
 use namely_wire::{Name, NameRef};
 
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::control::{SWEPT_AT_ONCE_MAX, WALK_PLACES};
-use crate::faces::{FaceError, FaceId, FaceKey, Released};
+use crate::error::ConfigError;
+use crate::face_id::{FaceId, FaceKey};
+use crate::faces::{FaceError, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
@@ -74,7 +76,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     ///
     /// As there.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
-        let rib = Rib::new(config.rib_routes_max, config.routes_per_holder_max());
+        let rib = Rib::new(&config.rib);
         let forwarder = Forwarder::new(config, seed)?;
         Ok(Router { forwarder, rib: Mutex::new(rib), departed: Mutex::new(VecDeque::new()) })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use counted::{Counted, TAKEN};
 use namely_forwarder::{
-    Config, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Received, UnsolicitedPolicy,
+    Config, CsLimits, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -55,7 +55,7 @@ struct Bench {
 impl Bench {
     fn new(cs_policy: CsPolicy, cs_admit: bool) -> Self {
         let config = Config {
-            cs_packets_max: 10,
+            cs: CsLimits { packets_max: 10, ..CsLimits::default() },
             cs_policy,
             cs_admit,
             unsolicited: UnsolicitedPolicy::AdmitAll,

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use namely_forwarder::{
-    Config, DropReason, FaceId, FaceProperties, Forwarder, ObjectName, ObjectPlace, ObjectPlan, Outgoing,
-    Received,
+    BindingLimits, Config, CsLimits, DeadNonceLimits, DropReason, FaceId, FaceProperties, FibLimits,
+    Forwarder, ObjectLimits, ObjectName, ObjectPlace, ObjectPlan, Outgoing, PitLimits, Received, RibLimits,
+    StrategyLimits,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -100,15 +101,14 @@ impl Scene {
     fn with_store(packets_max: usize, objects_max: usize) -> Arc<Self> {
         let config = Config {
             faces_max: 4,
-            pit_entries_max: 2,
-            cs_packets_max: packets_max,
-            cs_entries_max: 4 * packets_max,
-            objects_max,
-            fib_entries_max: 4,
-            rib_routes_max: 4,
-            bindings_max: 4,
-            strategy_choices_max: 4,
-            dead_nonces_max: 4,
+            pit: PitLimits { entries_max: 2, ..PitLimits::default() },
+            cs: CsLimits { packets_max, entries_max: 4 * packets_max, ..CsLimits::default() },
+            objects: ObjectLimits { objects_max, ..ObjectLimits::default() },
+            fib: FibLimits { entries_max: 4, ..FibLimits::default() },
+            rib: RibLimits { routes_max: 4, ..RibLimits::default() },
+            bindings: BindingLimits { entries_max: 4, ..BindingLimits::default() },
+            strategies: StrategyLimits { choices_max: 4, ..StrategyLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: 4, ..DeadNonceLimits::default() },
             ..Config::new(|_| [0; 32])
         };
         let fw = Fw::new(config, 1).unwrap();

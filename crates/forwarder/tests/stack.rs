@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Config, CsChange, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
-    UnsolicitedPolicy,
+    Batch, Config, CsChange, CsLimits, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output,
+    Received, UnsolicitedPolicy,
 };
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, SignatureInfo, types,
@@ -105,7 +105,7 @@ impl Scene {
     fn new(cs_policy: CsPolicy) -> Self {
         let config = Config {
             cs_policy,
-            cs_packets_max: 20,
+            cs: CsLimits { packets_max: 20, ..CsLimits::default() },
             unsolicited: UnsolicitedPolicy::AdmitAll,
             regions: vec![name("/region")],
             ..Config::new(digest)

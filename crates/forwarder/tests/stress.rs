@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_forwarder::{
-    Batch, Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
-    UnsolicitedPolicy,
+    Batch, Config, CsLimits, DeadNonceLimits, DropReason, FaceId, FaceProperties, Forwarder, Outgoing,
+    Output, PitLimits, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, PitToken, SignatureInfo};
 
@@ -185,11 +185,14 @@ impl Scene {
 fn workers_and_the_control_path_leave_nothing_over() {
     // Small tables, so that they are full again and again.
     let config = Config {
-        pit_entries_max: 24,
-        pit_entries_per_face_max: 12,
-        in_records_max: 3,
-        dead_nonces_max: 64,
-        cs_packets_max: 8,
+        pit: PitLimits {
+            entries_max: 24,
+            entries_per_face_max: 12,
+            in_records_max: 3,
+            ..PitLimits::default()
+        },
+        dead_nonces: DeadNonceLimits { entries_max: 64, ..DeadNonceLimits::default() },
+        cs: CsLimits { packets_max: 8, ..CsLimits::default() },
         unsolicited: UnsolicitedPolicy::AdmitAll,
         ..Config::new(|octets| [octets[octets.len() - 33]; 32])
     };
@@ -248,7 +251,11 @@ fn workers_and_the_control_path_leave_nothing_over() {
 #[test]
 fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
     const WORKERS: usize = 3;
-    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();
+    let fw = Fw::new(
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
+        3,
+    )
+    .unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     let prefix = Name::new().join_generic("a");
     fw.fib_add_nexthop(prefix.as_name(), upstream, 0).unwrap();
@@ -287,7 +294,11 @@ fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
 /// by it, or goes upstream and waits: it is never lost.
 #[test]
 fn an_interest_that_meets_the_data_is_answered_or_pending() {
-    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();
+    let fw = Fw::new(
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
+        3,
+    )
+    .unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     let (one, other) = (
         fw.face_register(FaceProperties::application()).unwrap(),

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Completion, Config, FaceError, FaceId, FaceProperties, Forwarder, Leaving, Outgoing, Output, Received,
-    Ticket, TierAnswer, TierWrite, Wanted,
+    Completion, Config, CsLimits, DeadNonceLimits, FaceError, FaceId, FaceProperties, Forwarder, Leaving,
+    Outgoing, Output, PitLimits, Received, Ticket, TierAnswer, TierWrite, Wanted,
 };
 use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyLimits, ReassemblyTotal};
 use namely_security::{Signer, sha256, sign_data};
@@ -143,10 +143,13 @@ impl World {
     fn new() -> Self {
         let config = Config {
             faces_max: FACES_MAX,
-            pit_entries_max: PIT_ENTRIES_MAX,
-            pit_entries_per_face_max: PIT_ENTRIES_PER_FACE_MAX,
-            cs_packets_max: CS_PACKETS_MAX,
-            dead_nonces_max: DEAD_NONCES_MAX,
+            pit: PitLimits {
+                entries_max: PIT_ENTRIES_MAX,
+                entries_per_face_max: PIT_ENTRIES_PER_FACE_MAX,
+                ..PitLimits::default()
+            },
+            cs: CsLimits { packets_max: CS_PACKETS_MAX, ..CsLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: DEAD_NONCES_MAX, ..DeadNonceLimits::default() },
             cs_announce_ns: ANNOUNCE_NS,
             ..Config::new(sha256)
         };

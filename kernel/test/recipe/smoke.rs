@@ -86,12 +86,12 @@ fn packets_of(number: u64, nonce: u32, is_answered: bool) -> Option<(Skb, Option
 #[inline(never)]
 fn make() -> Option<Box<Core>> {
     let mut config = Config::new(sha256);
-    config.pit_entries_max = ENTRIES;
-    config.pit_entries_per_face_max = ENTRIES;
-    config.pit_entries_per_holder_max = ENTRIES;
-    config.cs_packets_max = ENTRIES;
-    config.cs_entries_max = 8 * ENTRIES;
-    config.fib_entries_max = ENTRIES;
+    config.pit.entries_max = ENTRIES;
+    config.pit.entries_per_face_max = ENTRIES;
+    config.pit.entries_per_holder_max = ENTRIES;
+    config.cs.packets_max = ENTRIES;
+    config.cs.entries_max = 8 * ENTRIES;
+    config.fib.entries_max = ENTRIES;
     config.faces_max = 1024;
     let core = Box::new(Core::new(config, 42).ok()?);
     core.prepare().ok()?;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::NameHasher;
 use crate::prefix_table::with_key;
+use crate::shares::Names;
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
@@ -28,7 +29,12 @@ impl Bench {
     }
 
     fn with(bindings_max: usize, holder_max: Names) -> Self {
-        Bench { bpt: Bpt::new(bindings_max, holder_max).unwrap(), hasher: NameHasher::fixed() }
+        let limits = BindingLimits {
+            entries_max: bindings_max,
+            entries_per_holder_max: holder_max.count,
+            octets_per_holder_max: holder_max.octets,
+        };
+        Bench { bpt: Bpt::new(&limits).unwrap(), hasher: NameHasher::fixed() }
     }
 
     fn bind(&self, name: &Name, slot: u32) -> Result<(), BindError> {

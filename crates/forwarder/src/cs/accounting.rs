@@ -4,19 +4,23 @@
 //! owns it and takes it out of the index next. What is on its way out is no longer counted here, so
 //! each worker may hold one Data beyond the limits for a moment.
 
+use crate::cs::admission::Admitted;
+use crate::cs::admission::Need;
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 #[cfg(test)]
 use alloc::vec::Vec;
 
 use super::CsPolicy;
-#[cfg(feature = "vip")]
-use super::by_plan::Ledger;
 use super::index::{Handle, with_leaving};
+use super::policy::AnyPolicy;
+use crate::cs::ids::Ids;
+#[cfg(feature = "vip")]
+use crate::cs::objects::Ledger;
+use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};
 #[cfg(test)]
-use super::policy::List;
-use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
-use super::read_ahead::Ids;
-use crate::config::ConfigError;
+use crate::cs::policy::lists::List;
+use crate::cs::policy::lists::Records;
+use crate::error::ConfigError;
 use crate::pool::Apart;
 use crate::slab::Id;
 
@@ -25,32 +29,6 @@ pub(super) struct Limits {
     pub(super) packets: AtomicUsize,
     pub(super) entries: AtomicUsize,
     pub(super) octets: AtomicU64,
-}
-
-/// What a Data takes of the limits, and the hash of its name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
-    pub(super) hash: u64,
-    pub(super) entries: u8,
-    pub(super) octets: u32,
-}
-
-impl Need {
-    pub(super) fn record(&self, handle: Handle) -> Record {
-        let mut record = Record::new(self.hash);
-        (record.generation, record.octets, record.components) =
-            (handle.generation, self.octets, self.entries);
-        record
-    }
-}
-
-/// Outcome of admitting a Data.
-pub(super) enum Admitted {
-    Yes,
-    /// One more must leave first.
-    NotYet,
-    /// It does not fit into an empty store, or there is no memory for its record.
-    Never,
 }
 
 pub(super) struct Accounting {

@@ -25,7 +25,10 @@ struct Bench {
 
 impl Bench {
     fn new(entries_max: usize, nexthops_max: usize) -> Self {
-        Bench { fib: Fib::new(entries_max, nexthops_max).unwrap(), hasher: NameHasher::fixed() }
+        Bench {
+            fib: Fib::new(&FibLimits { entries_max, nexthops_max }).unwrap(),
+            hasher: NameHasher::fixed(),
+        }
     }
 
     fn add(&self, name: &Name, slot: u32, cost: u64) -> Result<(), FibError> {

@@ -12,14 +12,17 @@ use super::hooks::Told;
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::cs::Arriving;
-use crate::faces::{BatchContext, FaceHold, FaceKey};
+use crate::cs::cached::Arriving;
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Learned, Output, PacketBuf, Received};
-use crate::pit::{InRecord, Matched, PitEntry, Satisfied};
+use crate::pit::entry::{InRecord, PitEntry};
+use crate::pit::{Matched, Satisfied};
 use crate::prefix_table::Key;
-use crate::strategy::MemoryId;
+use crate::strategy::memory_id::MemoryId;
 use crate::trace::Step;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
@@ -232,7 +235,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// cache would answer it.
     pub(super) fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
-        if entry.must_be_fresh() && fresh_ns < self.config.dead_nonce_lifetime_ns {
+        if entry.must_be_fresh() && fresh_ns < self.config.dead_nonces.lifetime_ns {
             self.record_dead_nonces(entry, now_ns);
         }
     }

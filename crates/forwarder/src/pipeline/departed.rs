@@ -3,7 +3,7 @@
 
 use lock_api::RawMutex;
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
 use crate::forwarder::{Forwarder, Scratch};
 use crate::ordered::{NoMemory, Ordered};
 use crate::packet::PacketBuf;

@@ -7,7 +7,7 @@ use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
 use crate::reserve::Reserve;
-use crate::strategy::MemoryId;
+use crate::strategy::memory_id::MemoryId;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
 /// [`Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest

@@ -10,13 +10,15 @@ use namely_wire::LpHeaders;
 
 use super::DataOut;
 use super::interest::Arrived;
-use crate::faces::{FaceHold, FaceKey};
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::PacketBuf;
-use crate::pit::PitEntry;
+use crate::pit::entry::PitEntry;
 use crate::prefix_table::Key;
-use crate::strategy::{Answer, FibChange, MemoryId, Parameters, Pending, StrategyKind, Verdict};
+use crate::strategy::memory_id::MemoryId;
+use crate::strategy::{Answer, FibChange, Parameters, Pending, StrategyKind, Verdict};
 
 /// What strategies said to Data that satisfied Interests of theirs.
 #[derive(Clone, Copy)]

@@ -8,7 +8,9 @@ use namely_wire::mgmt::asked_of_hop;
 
 use super::interest::Arrived;
 use super::upstreams::Routing;
-use crate::faces::{BatchContext, FaceHold, FaceId};
+use crate::face_id::FaceId;
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
 use crate::strategy::Upstream;

@@ -14,14 +14,19 @@ use super::{DataOut, may_come};
 use crate::congestion::is_announcement;
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::{CS_DIGESTS_MAX, Lookup, Undigested};
-use crate::faces::{BatchContext, FaceHold, FaceId};
+use crate::face_id::FaceId;
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
-use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
+use crate::pit::entry::{InRecord, OutRecord, PitEntry};
+use crate::pit::pending::PitFull;
+use crate::pit::{Inserted, LockedEntry};
 use crate::reserve::Reserve;
-use crate::strategy::{Chosen, MemoryId, Pending, StrategyKind, Upstream, Verdict};
+use crate::strategy::memory_id::MemoryId;
+use crate::strategy::{Chosen, Pending, StrategyKind, Upstream, Verdict};
 use crate::trace::Step;
 
 /// An Interest that has passed the checks which need no table.
@@ -501,7 +506,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             *own = record;
             return true;
         }
-        if entry.out_records.len() >= self.config.out_records_max {
+        if entry.out_records.len() >= self.config.pit.out_records_max {
             self.counters.dropped(DropReason::OutRecordsFull);
             return false;
         }

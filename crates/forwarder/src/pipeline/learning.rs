@@ -13,11 +13,15 @@ use super::upstreams::Routing;
 use super::{is_localhop, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::discovery_faces::Keys;
-use crate::faces::{BatchContext, FaceHold, FaceKey};
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
-use crate::pit::{LockedEntry, PitEntry};
-use crate::strategy::{Chosen, Upstream, Verdict, may_be_sent_again};
+use crate::pit::LockedEntry;
+use crate::pit::entry::PitEntry;
+use crate::strategy::suppression::may_be_sent_again;
+use crate::strategy::{Chosen, Upstream, Verdict};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Sends an Interest as a discovery or along its routes.

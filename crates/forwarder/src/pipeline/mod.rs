@@ -24,10 +24,11 @@ use namely_wire::mgmt::LinkType;
 use namely_wire::{LpHeaders, NackReason, NameRef, PitToken};
 
 use crate::counters::{DropReason, Packets};
-use crate::faces::{FaceHold, FaceId};
+use crate::face_id::FaceId;
+use crate::faces::FaceHold;
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
-use crate::pit::{InRecord, PitEntry};
+use crate::pit::entry::{InRecord, PitEntry};
 
 /// Namespace-based scope control: `/localhost` as the octets of a name: packets under it stay on
 /// this host.

@@ -7,13 +7,15 @@ use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, NackReason};
 
 use crate::counters::{DropReason, Packets};
-use crate::faces::{BatchContext, FaceHold};
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf, Received};
-use crate::pit::PitEntry;
-use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
+use crate::pit::entry::PitEntry;
+use crate::strategy::memory_id::MemoryId;
+use crate::strategy::{NackVerdict, StrategyKind};
 use crate::trace::Step;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {

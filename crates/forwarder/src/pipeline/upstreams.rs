@@ -7,7 +7,9 @@ use super::{is_localhop, is_localhost};
 use namely_wire::mgmt::LinkType;
 
 use crate::counters::DropReason;
-use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey};
+use crate::face_id::{FaceId, FaceKey};
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
 use crate::fib::NextHops;
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;

@@ -14,10 +14,12 @@
 //! entry is found.
 
 mod deadlines;
-mod entry;
+pub(crate) mod entry;
 mod ids;
-mod pending;
+pub(crate) mod key;
+pub(crate) mod pending;
 mod shared;
+pub(crate) mod status;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -28,12 +30,13 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, MutexGuard, RawMutex};
 use namely_wire::{COMPONENTS_MAX, NameRef};
 
-use crate::config::{Config, ConfigError};
-use crate::explain::{PendingInterest, SentTo};
-use crate::faces::FaceKey;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::hash::NameHashes;
 use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
+use crate::limits::PitLimits;
+use crate::pit::status::{PendingInterest, SentTo};
 use crate::pool::{Pool, boxed};
 use crate::prefetch::prefetch;
 use crate::prefix_table::Key;
@@ -46,7 +49,9 @@ use ids::{Ids, Link};
 use pending::PendingByFace;
 use storage::{Storage, Storages};
 
-pub(crate) use entry::{InRecord, InRecords, OutRecord, OutRecords, PitEntry, Reading, Span};
+use entry::{InRecord, OutRecord, PitEntry};
+use key::EntryKey;
+use pending::PitFull;
 
 /// Fewest and most buckets. More entries than the most make chains longer, never wrong.
 const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
@@ -133,13 +138,6 @@ pub(crate) struct LockedEntry<'a, B, R: RawMutex> {
     state: MutexGuard<'a, R, SlotState<B>>,
 }
 
-/// Names an entry that was found earlier and may be gone by now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryKey {
-    pub(crate) id: Id,
-    pub(crate) serial: u32,
-}
-
 impl<B, R: RawMutex> LockedEntry<'_, B, R> {
     pub(crate) fn key(&self) -> EntryKey {
         EntryKey { id: self.id, serial: self.state.serial }
@@ -156,17 +154,6 @@ pub(crate) enum Inserted<'a, B, R: RawMutex> {
     New(LockedEntry<'a, B, R>),
     /// The entry that requests the same; nothing was changed.
     Existing(LockedEntry<'a, B, R>),
-}
-
-/// Why a new Interest or a new downstream was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PitFull {
-    Table,
-    Face,
-    Holder,
-    InRecords,
-    /// There is no memory for one more downstream.
-    Memory,
 }
 
 /// Entries that a Data satisfies, taken out of the table.
@@ -201,8 +188,9 @@ impl<B, R> Pit<B, R> {
 }
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
-    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let entries_max = config.pit_entries_max;
+    /// A table with these limits, for at most `faces_max` faces.
+    pub(crate) fn new(limits: &PitLimits, faces_max: usize) -> Result<Self, ConfigError> {
+        let entries_max = limits.entries_max;
         let buckets = entries_max.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         Ok(Pit {
             buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, Bucket::new)?,
@@ -210,11 +198,11 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             ids: Ids::new(entries_max)?,
             deadlines: Deadlines::new(entries_max)?,
             prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
-            by_face: PendingByFace::new(config)?,
+            by_face: PendingByFace::new(limits, faces_max)?,
             storages: Storages::new(),
             samples: AtomicU32::new(0),
-            entries_reserve: u32::try_from(config.pit_entries_reserve).unwrap_or(u32::MAX),
-            in_records_max: config.in_records_max,
+            entries_reserve: u32::try_from(limits.entries_reserve).unwrap_or(u32::MAX),
+            in_records_max: limits.in_records_max,
         })
     }
 

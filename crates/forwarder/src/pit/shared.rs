@@ -2,10 +2,12 @@
 
 use lock_api::RawMutex;
 
-use super::{EntryKey, Pit, PitEntry};
-use crate::faces::FaceKey;
+use super::Pit;
+use crate::face_id::FaceKey;
 use crate::hash::mix;
 use crate::ordered::NoMemory;
+use crate::pit::entry::PitEntry;
+use crate::pit::key::EntryKey;
 use crate::reserve::Reserve;
 use crate::shares::{Holder, pays};
 use crate::slab::Id;

@@ -31,7 +31,7 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::Name;
 use namely_wire::{NameRef, PACKET_OCTETS_MAX};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};

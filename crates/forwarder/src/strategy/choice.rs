@@ -10,7 +10,7 @@ use namely_wire::{Name, NameRef};
 use super::StrategyKind;
 use super::parameters::Parameters;
 use super::registry::{Named, STRATEGIES};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 

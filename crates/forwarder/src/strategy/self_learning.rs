@@ -16,11 +16,11 @@
 
 use namely_wire::mgmt::LinkType;
 
-use super::memory::{FaceRecords, Hook, Memory};
 use super::suppression::{Retransmission, decide};
 use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
-use crate::faces::FaceKey;
-use crate::pit::OutRecords;
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
+use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
 /// Discoveries that a face may begin in a second. A face that there is no room to remember has none
 /// of its own, but shares one such number with others like it.

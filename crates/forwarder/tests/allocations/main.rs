@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, BindError, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, Forwarder,
-    HolderId, ObjectName, ObjectPlace, ObjectPlan, Outgoing, Output, Received, RibError, Router,
-    UnsolicitedPolicy,
+    Batch, BindError, Charge, Config, ConfigError, CsLimits, CsPolicy, DeadNonceLimits, DropReason, FaceId,
+    FaceProperties, Forwarder, HolderId, ObjectLimits, ObjectName, ObjectPlace, ObjectPlan, Outgoing, Output,
+    PitLimits, Received, RibError, Router, StrategyLimits, UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -211,7 +211,8 @@ impl Story {
 /// store and another leaving.
 #[test]
 fn an_exchange_allocates_nothing() {
-    let config = Config { cs_packets_max: 100, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 100, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let (count, sent) = Story::new(config, 300, true).steady(1, true);
     assert_eq!((count, sent), (0, 3 * 600));
 }
@@ -231,14 +232,16 @@ fn an_answer_from_the_content_store_allocates_nothing() {
 /// `IS-29`: further downstreams use storage that earlier entries have left.
 #[test]
 fn aggregation_of_several_downstreams_allocates_nothing() {
-    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let (count, sent) = Story::new(config, 100, true).steady(4, true);
     assert_eq!((count, sent), (0, 3 * 500));
 }
 
 #[test]
 fn several_upstreams_allocate_nothing() {
-    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 100, true);
     let strategy: Name = "/localhost/nfd/strategy/multicast".parse().unwrap();
     story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
@@ -249,7 +252,8 @@ fn several_upstreams_allocate_nothing() {
 /// With memory for each prefix and face, timers, and Data that comes when the entry has gone.
 #[test]
 fn a_strategy_that_remembers_allocates_nothing() {
-    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 300, true);
     let strategy: Name = "/localhost/nfd/strategy/asf".parse().unwrap();
     story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
@@ -274,7 +278,11 @@ fn a_strategy_that_remembers_allocates_nothing() {
 /// VI-17, VI-18: what is kept of objects, and the objects that give way to others.
 #[test]
 fn objects_that_come_and_leave_allocate_nothing() {
-    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+    let fw = Fw::new(
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
+        1,
+    )
+    .unwrap();
     let files: Vec<Name> = (0..3).map(|i| format!("/store/{i}").parse().unwrap()).collect();
     let names = files.iter().zip(0..).map(|(name, object)| ObjectName {
         name: name.as_name(),
@@ -339,7 +347,12 @@ fn the_counter_counts() {
 #[test]
 fn a_forwarder_without_memory_is_an_error() {
     for cs_policy in CsPolicy::ALL {
-        let config = Config { cs_policy, faces_max: 8, pit_entries_max: 8, ..Config::new(|_| [0; 32]) };
+        let config = Config {
+            cs_policy,
+            faces_max: 8,
+            pit: PitLimits { entries_max: 8, ..PitLimits::default() },
+            ..Config::new(|_| [0; 32])
+        };
         let mut failed = 0;
         loop {
             let config = config.clone();
@@ -358,7 +371,12 @@ fn a_forwarder_without_memory_is_an_error() {
 fn a_content_store_without_memory_refuses_data_until_there_is_some() {
     for cs_policy in CsPolicy::ALL {
         let unsolicited = UnsolicitedPolicy::AdmitAll;
-        let config = Config { cs_policy, unsolicited, cs_packets_max: 20, ..Config::new(|_| [0; 32]) };
+        let config = Config {
+            cs_policy,
+            unsolicited,
+            cs: CsLimits { packets_max: 20, ..CsLimits::default() },
+            ..Config::new(|_| [0; 32])
+        };
         let fw = Fw::new(config, 1).unwrap();
         let face = fw.face_register(FaceProperties::application()).unwrap();
         let data = |i: u64| -> Packet {
@@ -388,10 +406,13 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
 fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     const ENTRIES: usize = 131_072;
     let config = Config {
-        pit_entries_max: ENTRIES,
-        pit_entries_per_face_max: ENTRIES,
-        pit_entries_per_holder_max: ENTRIES,
-        cs_packets_max: 0,
+        pit: PitLimits {
+            entries_max: ENTRIES,
+            entries_per_face_max: ENTRIES,
+            entries_per_holder_max: ENTRIES,
+            ..PitLimits::default()
+        },
+        cs: CsLimits { packets_max: 0, ..CsLimits::default() },
         ..Config::new(|_| [0; 32])
     };
     let name = |i: usize| Name::new().join_generic("a").join_number(50, i as u64);
@@ -399,7 +420,8 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     let packets: Vec<Packet> = (0..ENTRIES).map(packet).collect();
     // All but the PIT is in a forwarder whose PIT is small.
     let before = octets();
-    let other = Fw::new(Config { pit_entries_max: 1, ..config.clone() }, 1).unwrap();
+    let other =
+        Fw::new(Config { pit: PitLimits { entries_max: 1, ..config.pit }, ..config.clone() }, 1).unwrap();
     let beside = octets() - before;
     let before = octets();
     let fw = Fw::new(config, 1).unwrap();
@@ -442,7 +464,14 @@ fn sixty_thousand_file_names_take_at_most_256_octets_each() {
             id: u64::from(i / 10),
         })
     };
-    let fw = Fw::new(Config { objects_max: 6000, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+    let fw = Fw::new(
+        Config {
+            objects: ObjectLimits { objects_max: 6000, ..ObjectLimits::default() },
+            ..Config::new(|_| [0; 32])
+        },
+        1,
+    )
+    .unwrap();
     let before = octets();
     assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
     let each = (octets() - before) / i64::from(FILES);
@@ -460,8 +489,11 @@ fn sixty_thousand_file_names_take_at_most_256_octets_each() {
 /// and for the choice; a packet that must differ takes the home's buffer for it.
 #[test]
 fn what_is_seldom_allocates_a_bounded_number_of_times() {
-    let config =
-        Config { cs_packets_max: 0, regions: vec!["/region".parse().unwrap()], ..Config::new(|_| [0; 32]) };
+    let config = Config {
+        cs: CsLimits { packets_max: 0, ..CsLimits::default() },
+        regions: vec!["/region".parse().unwrap()],
+        ..Config::new(|_| [0; 32])
+    };
     let story = Story::new(config, 0, true);
     let prefix: Name = "/net/site".parse().unwrap();
     for _ in 0..30 {
@@ -535,7 +567,7 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
 #[test]
 fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
     let config = Config { interest_lifetime_ms_max: 1000, ..Config::new(|_| [0; 32]) };
-    let (most, per_face) = (config.pit_entries_max, config.pit_entries_per_face_max);
+    let (most, per_face) = (config.pit.entries_max, config.pit.entries_per_face_max);
     let fw = Fw::new(config, 1).unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();

@@ -6,10 +6,8 @@ use super::*;
 fn with_chunks(cs_policy: CsPolicy) -> (Fw, FaceId, FaceId) {
     let config = Config {
         cs_policy,
-        pit_entries_max: 4000,
-        pit_entries_per_face_max: 4000,
-        cs_packets_max: 3000,
-        cs_entries_max: 40_000,
+        pit: PitLimits { entries_max: 4000, entries_per_face_max: 4000, ..PitLimits::default() },
+        cs: CsLimits { packets_max: 3000, entries_max: 40_000, ..CsLimits::default() },
         ..Config::new(|_| [0; 32])
     };
     let fw = Fw::new(config, 1).unwrap();
@@ -108,10 +106,10 @@ impl Refused {
     fn new() -> Self {
         let config = Config {
             faces_max: 64,
-            strategy_faces_max: 64,
-            pit_entries_max: 64,
-            cs_packets_max: 64,
-            dead_nonces_max: 64,
+            strategies: StrategyLimits { faces_max: 64, ..StrategyLimits::default() },
+            pit: PitLimits { entries_max: 64, ..PitLimits::default() },
+            cs: CsLimits { packets_max: 64, ..CsLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: 64, ..DeadNonceLimits::default() },
             ..Config::new(|_| [0; 32])
         };
         let fw = Fw::new(config, 1).unwrap();

@@ -1,7 +1,7 @@
 //! The content store as consumers meet it.
 
 use crate::bench::*;
-use namely_forwarder::{Config, CsChange, DropReason, FaceId};
+use namely_forwarder::{Config, CsChange, CsLimits, DropReason, FaceId};
 use namely_wire::{InterestBuilder, LpHeaders};
 
 /// A forwarder that has fetched `packets` once.
@@ -120,7 +120,8 @@ fn the_cache_is_configured_and_erased_at_run_time() {
 /// Peers' memory grows over distinct objects; here the limits hold whatever comes.
 #[test]
 fn all_three_limits_hold_over_a_stream_of_distinct_names() {
-    let config = Config { cs_packets_max: 50, cs_entries_max: 120, cs_octets_max: 10_000, ..config() };
+    let config =
+        Config { cs: CsLimits { packets_max: 50, entries_max: 120, octets_max: 10_000 }, ..config() };
     let bench = Bench::with(config);
     let (consumer, upstream) = filled(&bench, &[]);
     for i in 0..1000 {

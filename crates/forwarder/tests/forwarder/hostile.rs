@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::bench::*;
-use namely_forwarder::{Config, FaceId, UnsolicitedPolicy};
+use namely_forwarder::{Config, CsLimits, DeadNonceLimits, FaceId, PitLimits, UnsolicitedPolicy};
 use namely_wire::{LpHeaders, NackReason, PitToken};
 
 #[derive(Clone, Debug)]
@@ -81,10 +81,10 @@ proptest! {
         unsolicited in any::<bool>(),
     ) {
         let unsolicited = if unsolicited { UnsolicitedPolicy::AdmitAll } else { UnsolicitedPolicy::DropAll };
-        let mut bench = Bench::with(Config {
-            pit_entries_max: 8,
-            cs_entries_max: 9,
-            dead_nonces_max: 4,
+        let mut bench = Bench::with(Config { pit: PitLimits {
+            entries_max: 8,  ..config().pit }, cs: CsLimits {
+            entries_max: 9,  ..config().cs }, dead_nonces: DeadNonceLimits {
+            entries_max: 4,  ..config().dead_nonces },
             regions: vec![name("/a/b")],
             unsolicited,
             ..config()

@@ -3,7 +3,7 @@
 use crate::bench::*;
 use namely_forwarder::{
     ANNOUNCED_ROUTE_MS_MAX, Config, DISCOVERY_FACES_MAX, DOUBTED_NS, DropReason, FaceError, FaceId,
-    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, Refused,
+    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, Refused, StrategyLimits,
 };
 use namely_wire::mgmt::RouteOrigin;
 use namely_wire::{DataView, LpHeaders, NackReason, Name, NameRef};
@@ -269,7 +269,10 @@ fn a_face_begins_so_many_discoveries_a_second_and_one_more_is_refused() {
 
 #[test]
 fn without_room_to_remember_nothing_is_discovered() {
-    let bench = Bench::with(Config { strategy_prefixes_max: 0, ..config() });
+    let bench = Bench::with(Config {
+        strategies: StrategyLimits { prefixes_max: 0, ..config().strategies },
+        ..config()
+    });
     let (consumer, neighbour) = (bench.app(), bench.remote());
     bench.fw.face_set_discovery(neighbour, true).unwrap();
     bench.strategy("/", "/self-learning");

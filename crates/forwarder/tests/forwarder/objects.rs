@@ -4,7 +4,7 @@
 use crate::bench::*;
 use crate::tier::Tiered;
 use namely_forwarder::{
-    Completion, Config, CsPolicy, FaceId, ObjectName, ObjectPlace, ObjectPlan, TierAnswer,
+    Completion, Config, CsLimits, CsPolicy, FaceId, ObjectName, ObjectPlace, ObjectPlan, TierAnswer,
 };
 
 /// Octets of the Data that these tests fetch.
@@ -47,7 +47,8 @@ fn is_cached(bench: &Bench, uri: &str) -> bool {
 
 #[test]
 fn registered_objects_are_kept_by_plan_and_all_else_by_the_policy() {
-    let config = Config { cs_packets_max: 2, cs_policy: CsPolicy::Lru, ..config() };
+    let config =
+        Config { cs: CsLimits { packets_max: 2, ..config().cs }, cs_policy: CsPolicy::Lru, ..config() };
     let (mut bench, consumer, producer) = bench(config);
     plan(&bench.fw, 0, ObjectPlace::Memory, 1);
     plan(&bench.fw, 1, ObjectPlace::Nowhere, 9);

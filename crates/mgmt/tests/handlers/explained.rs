@@ -150,7 +150,10 @@ fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_s
 
 #[test]
 fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
-    let world = World::with(Config { nexthops_max: HOP_NEXT_MAX + 1, ..Config::new(sha256) });
+    let world = World::with(Config {
+        fib: FibLimits { nexthops_max: HOP_NEXT_MAX + 1, ..FibLimits::default() },
+        ..Config::new(sha256)
+    });
     world.management.borrow_mut().set_policy(Policy { explain_to_network: true, ..policy() });
     let asks = world.add_face("udp4://192.0.2.1:6363");
     for (hops, number) in (1..=HOP_NEXT_MAX + 1).zip(0..) {
