@@ -60,7 +60,7 @@ impl Bench {
     pub fn add_routes(&self) -> Result<(), Error> {
         for route in 0..self.case.routes {
             let name = self.names.route(route);
-            let added = self.core.fib_add_nexthop(name.as_name(), self.upstream, 10);
+            let added = self.core.fib().add_nexthop(name.as_name(), self.upstream, 10);
             added.map_err(|e| Error::Subject(format!("route {route}: {e}")))?;
         }
         Ok(())
@@ -335,7 +335,7 @@ fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
 /// Exchanges under a strategy, after enough of them for it to know nearly all prefixes.
 fn remembered(bench: &Bench, strategy: &str, runs: u32) -> Result<Samples, Error> {
     let strategy = Name::new().join_generic(strategy);
-    let chosen = bench.core.strategy_set(Name::new().as_name(), strategy.as_name());
+    let chosen = bench.core.strategies().set(Name::new().as_name(), strategy.as_name());
     chosen.map_err(|e| Error::Usage(e.to_string()))?;
     let mut worker = bench.worker(0)?;
     let before = resident_octets()?;
@@ -399,7 +399,7 @@ fn half_cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     let mut worker = bench.worker(0)?;
     worker.exchange(room);
     worker.expect_sent(room, room)?;
-    bench.core.cs_config(&CsChange { admit: Some(false), ..CsChange::default() });
+    bench.core.cs().configure(&CsChange { admit: Some(false), ..CsChange::default() });
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     for _ in 0..runs {
         let Done { count, ns, cpu_ns } = worker.run(bench.case.run_ns, |worker, count| {

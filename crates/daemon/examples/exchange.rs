@@ -197,7 +197,7 @@ impl Router {
     }
 
     fn route_to(&self, face: FaceId) -> Result<(), Box<dyn std::error::Error>> {
-        Ok(self.core.fib_add_nexthop("/bench".parse::<Name>()?.as_name(), face, 0)?)
+        Ok(self.core.fib().add_nexthop("/bench".parse::<Name>()?.as_name(), face, 0)?)
     }
 }
 

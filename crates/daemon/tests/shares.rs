@@ -89,7 +89,7 @@ fn a_third_neighbour_answers_for_nobody() {
         assert_eq!(producer.receive(), interest(&uri));
         poisoner.send(&data(&uri, 50));
         eventually("it is unsolicited", || unsolicited() == i + 1);
-        assert_eq!(router.core.cs_status().packets as u64, i);
+        assert_eq!(router.core.cs().status().packets as u64, i);
         producer.send(&data(&uri, 100));
         assert_eq!(app.receive(), data(&uri, 100));
     }

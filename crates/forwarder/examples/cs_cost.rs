@@ -99,9 +99,9 @@ fn main() {
             };
             (0..batch).map(|_| one()).collect()
         };
-        let hits = router.cs_status().hits;
+        let hits = router.cs().status().hits;
         let hit = time(8, interests, &router, face);
-        let info = router.cs_status();
+        let info = router.cs().status();
         println!("{} {} packets", policy.name(), info.packets);
         println!(
             "hit               {hit:.0} ns ({:.1} % of Interests)",

@@ -340,7 +340,7 @@ pub struct ObjectCounts {
     pub evicted: u64,
     /// Data that left with them.
     pub evicted_data: u64,
-    /// Data of no object that were refused ([`crate::Forwarder::objects_only`]).
+    /// Data of no object that were refused (`ObjectControl::only`).
     pub unregistered: u64,
 }
 

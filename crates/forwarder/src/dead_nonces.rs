@@ -15,8 +15,10 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, RawMutex};
 
 use crate::error::ConfigError;
+use crate::hash::NameHasher;
 use crate::hash::{STEP, mix};
 use crate::limits::DeadNonceLimits;
+use crate::pit::entry::PitEntry;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
@@ -94,6 +96,16 @@ impl<R: RawMutex> DeadNonces<R> {
         ring.forget(now_ns);
         ring.add(key, now_ns.saturating_add(self.lifetime_ns));
         part.len.store(ring.len as u32, Ordering::Release);
+    }
+
+    /// Remembers the Nonces that a finished entry was sent with: the insertion into the dead-nonce
+    /// list of the Interest Finalize pipeline (NFD developer guide 4.2.6).
+    pub(crate) fn add_sent<B: AsRef<[u8]>>(&self, entry: &PitEntry<B>, hasher: &NameHasher, now_ns: u64) {
+        if entry.out_records.is_empty() {
+            return;
+        }
+        let name_hash = hasher.whole(entry.name());
+        entry.out_records.iter().for_each(|record| self.add(name_hash, record.nonce, now_ns));
     }
 
     fn part(&self, key: u64) -> &Part<R> {

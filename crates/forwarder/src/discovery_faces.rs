@@ -10,9 +10,12 @@
 
 use alloc::vec::Vec;
 
+use lock_api::{Mutex, MutexGuard, RawMutex};
 use namely_wire::NackReason;
+use namely_wire::mgmt::LinkType;
 
 use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
 use crate::inline_vec::InlineVec;
 use crate::pit::entry::{InRecords, OutRecords};
 
@@ -33,6 +36,35 @@ pub const DOUBTED_NS: u64 = 30_000_000_000;
 
 /// Faces of one Interest.
 pub(crate) type Keys = InlineVec<FaceKey, 8>;
+
+/// The faces that are for discovery, behind their lock.
+pub(crate) struct Discovery<R>(Mutex<R, DiscoveryFaces>);
+
+impl<R: RawMutex> Discovery<R> {
+    pub(crate) fn new() -> Self {
+        Discovery(Mutex::new(DiscoveryFaces::default()))
+    }
+
+    /// Taken alone, or under a PIT entry's lock; no other is taken under it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, R, DiscoveryFaces> {
+        self.0.lock()
+    }
+
+    /// The group that was asked in the place of a neighbour which receives that by unicast.
+    #[cold]
+    pub(crate) fn group_asked_with(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
+        let is_single = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
+        is_single.then(|| self.lock().group_of_copied(ingress.key())).flatten()
+    }
+
+    /// Data has answered a discovery by this face, which several peers may be behind.
+    #[cold]
+    pub(crate) fn answered_by(&self, ingress: &FaceHold<'_>, now_ns: u64) {
+        if ingress.link_type() != LinkType::PointToPoint {
+            self.lock().answered(ingress.key(), now_ns);
+        }
+    }
+}
 
 /// The faces that are for discovery.
 #[derive(Debug, Default)]

@@ -20,6 +20,7 @@ use namely_wire::mgmt::{FaceScope, LinkType};
 
 use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
 use crate::error::ConfigError;
+use crate::limits::WALK_PLACES;
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -44,7 +45,7 @@ pub struct FaceProperties {
     /// Point-to-point or not.
     pub link_type: LinkType,
     /// True if IncomingFaceId is sent and NextHopFaceId accepted; see
-    /// [`crate::Forwarder::face_set_local_fields`].
+    /// [`Faces::set_local_fields`].
     pub local_fields: bool,
     /// True if Interests under `/localhost/nfd` are taken from it though it is not local: who
     /// answers them then sees to who may ask. Nothing else under `/localhost` crosses it, and no
@@ -270,7 +271,7 @@ impl FaceProperties {
     }
 }
 
-/// A held face: `face_hold` makes one, and dropping it is `face_put`.
+/// A held face: [`Faces::hold`] makes one, and dropping it puts it.
 #[derive(Debug)]
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
@@ -281,6 +282,9 @@ pub struct FaceHold<'a> {
 }
 
 impl FaceHold<'_> {
+    /// Puts the face. Dropping the hold does the same.
+    pub fn put(self) {}
+
     /// The face's id; [`FaceId::NONE`] once the face is orphaned.
     pub fn id(&self) -> FaceId {
         if self.is_released() { FaceId::NONE } else { self.key.id() }
@@ -385,7 +389,7 @@ pub(crate) fn slots_max(faces_max: usize) -> usize {
 }
 
 /// The table of registered faces.
-pub(crate) struct Faces<R> {
+pub struct Faces<R> {
     cells: Pool<FaceCell, 64>,
     table: Mutex<R, Table>,
 }
@@ -450,7 +454,8 @@ impl<R: RawMutex> Faces<R> {
         Ok((FaceKey { slot, generation }, released))
     }
 
-    pub(crate) fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
+    /// Holds a face: its cell stays until it is put, even if the face is released in between.
+    pub fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
         let (slot, cell) = self.cell_of(id)?;
         let generation = cell.hold(None)?;
         Some(FaceHold { cell, key: FaceKey { slot, generation }, lent: None })
@@ -462,7 +467,12 @@ impl<R: RawMutex> Faces<R> {
         Some(FaceHold { cell, key, lent: None })
     }
 
-    pub(crate) fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
+    /// Enables or disables IncomingFaceId and NextHopFaceId on a face.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face.
+    pub fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
         let face = self.hold(id).ok_or(FaceError::NotFound)?;
         if enabled {
             face.cell.spec.fetch_or(FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
@@ -472,14 +482,21 @@ impl<R: RawMutex> Faces<R> {
         Ok(())
     }
 
-    pub(crate) fn snapshot(&self) -> Vec<FaceSnapshot> {
+    /// All registered faces but `local`.
+    pub fn snapshot(&self) -> Vec<FaceSnapshot> {
         let mut faces = Vec::new();
-        self.walk(0, u32::MAX, &mut faces);
+        self.walk_slots(0, u32::MAX, &mut faces);
         faces
     }
 
+    /// Adds some registered faces, at most [`crate::WALK_PLACES`], to `faces`: the first ones, or
+    /// those from the place on that an earlier call gave. Returns the next place, if there is one.
+    pub fn walk(&self, from: Option<u32>, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
+        self.walk_slots(from.unwrap_or(0), WALK_PLACES, faces)
+    }
+
     /// Adds the faces of `count` slots from `from` on; returns where to go on.
-    pub(crate) fn walk(&self, from: u32, count: u32, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
+    fn walk_slots(&self, from: u32, count: u32, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
         let slots = self.table.lock().slots;
         let until = from.saturating_add(count).min(slots);
         faces.extend((from..until).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)));
@@ -501,6 +518,22 @@ impl<R: RawMutex> Faces<R> {
         let faces = (0..table.slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot));
         faces.for_each(|face| sum.add(face.packets));
         sum
+    }
+
+    /// The key of a face that can be a next hop.
+    pub(crate) fn key_of(&self, face: FaceId) -> Option<FaceKey> {
+        if face == FaceId::LOCAL {
+            return Some(FaceKey::LOCAL);
+        }
+        self.hold(face).map(|hold| hold.key())
+    }
+
+    /// Returns true if a face has gone since its key was read. A caller that has entered something
+    /// for it meanwhile takes it out again, because the sweep of its release may have come too
+    /// early: it looks after the entry, and the release makes the face unknown before its sweep, so
+    /// one of both sees the other.
+    pub(crate) fn has_gone(&self, key: FaceKey) -> bool {
+        key != FaceKey::LOCAL && self.hold_key(key).is_none()
     }
 
     fn cell_of(&self, id: FaceId) -> Option<(u32, &FaceCell)> {

@@ -21,7 +21,7 @@
 //! let consumer = forwarder.face_register(FaceProperties::application()).unwrap();
 //! let producer = forwarder.face_register(FaceProperties::remote()).unwrap();
 //! let name: Name = "/a/b".parse().unwrap();
-//! forwarder.fib_add_nexthop(name.as_name(), producer, 0).unwrap();
+//! forwarder.fib().add_nexthop(name.as_name(), producer, 0).unwrap();
 //!
 //! let mut sent = Sent::new();
 //! let interest = InterestBuilder::new(name.clone()).nonce([1, 2, 3, 4]).build();
@@ -35,8 +35,8 @@
 //!
 //! # What is in it
 //!
-//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib_add_nexthop`]), prefixes that
-//! applications bind ([`Forwarder::bpt_bind`]), strategies ([`Forwarder::strategy_set`]: see
+//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib`]), prefixes that
+//! applications bind ([`Forwarder::bindings`]), strategies ([`Forwarder::strategies`]: see
 //! `docs/strategies.md`), a content store ([`CsPolicy`]), and counters of all that is dropped
 //! ([`DropReason`]). Each limit is a field of [`Config`]. A [`Router`] is a forwarder with routes
 //! of which the next hops follow ([`Router::rib_register`]).
@@ -77,9 +77,11 @@ mod counter;
 mod counters;
 mod cs;
 mod dead_nonces;
+mod departed;
 mod discovery_faces;
 mod error;
 mod explain;
+mod explainer;
 mod face_id;
 mod faces;
 mod fib;
@@ -88,6 +90,7 @@ mod hash;
 mod inline_vec;
 mod interest_key;
 mod limits;
+mod name_keys;
 #[cfg_attr(not(feature = "vip"), path = "objects/absent.rs")]
 mod objects;
 mod ordered;
@@ -97,7 +100,7 @@ mod pit;
 mod pool;
 mod prefetch;
 mod prefix_table;
-mod prepare;
+mod random;
 mod regions;
 mod reserve;
 mod rib;
@@ -106,6 +109,7 @@ mod shares;
 mod slab;
 mod strategy;
 mod sync;
+mod tables;
 mod tier;
 mod trace;
 mod wheel;
@@ -114,7 +118,11 @@ pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, Sha256, UnsolicitedPolicy};
 pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX};
-pub use control::{TableSizes, WALK_PLACES};
+#[cfg(feature = "vip")]
+pub use control::ObjectControl;
+pub use control::{
+    BindingControl, CsControl, DiscoveryControl, FibControl, PitControl, StrategyControl, TableSizes,
+};
 pub use counters::{DropReason, ForwarderCounters, ObjectCounts, PacketCounts};
 pub use cs::status::{CachedData, CsChange, CsStatus};
 pub use cs::{CsPolicy, PolicyModel, UnknownPolicy};
@@ -124,16 +132,17 @@ pub use discovery_faces::{DISCOVERY_FACES_MAX, DOUBTED_NS};
 pub use error::ConfigError;
 pub use explain::{EXPLAINED_PENDING_MAX, ExplainedHop, Explanation};
 pub use face_id::FaceId;
-pub use faces::{FaceError, FaceHold, FaceLayer, FaceProperties, FaceSnapshot, Released};
+pub use faces::{FaceError, FaceHold, FaceLayer, FaceProperties, FaceSnapshot, Faces, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
 pub use limits::{
     BindingLimits, CsLimits, DeadNonceLimits, FibLimits, ObjectLimits, PitLimits, RibLimits, StrategyLimits,
+    WALK_PLACES,
 };
 #[cfg(feature = "vip")]
 pub use objects::{OBJECT_NEIGHBOURS_MAX, ObjectName, ObjectsError};
 pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
-pub use pipeline::Expiry;
+pub use pipeline::expire::Expiry;
 pub use pit::status::{PendingInterest, PitStatus, SentTo};
 pub use prefetch::prefetch_line;
 pub use rib::RibError;

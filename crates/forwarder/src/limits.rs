@@ -16,6 +16,9 @@ pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
 /// other.
 pub(crate) const STRATEGY_FACES_MAX: usize = 256;
 
+/// Table places read under one hold of a lock.
+pub const WALK_PLACES: u32 = 1024;
+
 /// Limits of the PIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PitLimits {

@@ -14,14 +14,16 @@ use namely_wire::mgmt::{RibEntry, Route, RouteOrigin};
 use namely_wire::{Name, NameRef};
 
 use crate::config::Config;
-use crate::control::{SWEPT_AT_ONCE_MAX, WALK_PLACES};
+use crate::control::FibControl;
 use crate::error::ConfigError;
 use crate::face_id::{FaceId, FaceKey};
 use crate::faces::{FaceError, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
+use crate::limits::WALK_PLACES;
 use crate::packet::{Output, PacketBuf};
-use crate::pipeline::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
+use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
+use crate::pipeline::sweep::SWEPT_AT_ONCE_MAX;
 use crate::rib::{Install, MS_NS, Rib, RibError};
 use crate::shares::{Charge, Holder};
 
@@ -139,8 +141,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         !self.departed.lock().is_empty()
     }
 
-    fn installer(&self) -> FibInstaller<'_, B, R> {
-        FibInstaller { forwarder: &self.forwarder }
+    fn installer(&self) -> FibInstaller<'_, R> {
+        FibInstaller { fib: self.forwarder.fib() }
     }
 }
 
@@ -171,9 +173,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         route: &Route,
         now_ns: u64,
     ) -> Result<(), RibError> {
-        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
+        let key = self.tables.faces.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
         let who = match charge {
-            Charge::Holder if key != FaceKey::LOCAL => self.pit.holder_of(key),
+            Charge::Holder if key != FaceKey::LOCAL => self.tables.pit.holder_of(key),
             _ => Holder::ROUTER,
         };
         self.enter_route(name, (key, who), route, now_ns)
@@ -218,8 +220,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             return Refused::default();
         };
         let name = full_name.prefix(full_name.len() - 1);
-        let sha256 = self.config.sha256;
-        let erased = self.with_key(name, |key| self.cs.erase_exact(key, digest.value, sha256));
+        let sha256 = self.tables.config.sha256;
+        let erased =
+            self.tables.names.with(name, |key| self.tables.cs.erase_exact(key, digest.value, sha256));
         let learned = |prefix: &Name| -> Vec<FaceId> {
             let routes = self.rib_routes(prefix, now_ns).into_iter();
             let learned = routes.filter(|route| route.origin == RouteOrigin::PREFIX_ANNOUNCEMENT);
@@ -233,8 +236,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             }
             for face in &faces {
                 self.rib_unregister(&prefix, *face, RouteOrigin::PREFIX_ANNOUNCEMENT);
-                if let Some(key) = self.key_of(*face) {
-                    self.discovery.lock().doubt(key, now_ns);
+                if let Some(key) = self.tables.faces.key_of(*face) {
+                    self.tables.discovery.lock().doubt(key, now_ns);
                 }
             }
             return Refused { erased, routes: faces.len() };
@@ -263,7 +266,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         let expires_at_ns =
             route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
         self.rib.lock().register(name, (key, who), route, expires_at_ns, &mut self.installer())?;
-        if !self.has_gone(key) {
+        if !self.tables.faces.has_gone(key) {
             return Ok(());
         }
         self.departed.lock().push_back(key);
@@ -273,7 +276,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
 
     /// Removes a route; returns true if it was there.
     pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: RouteOrigin) -> bool {
-        let Some(key) = self.key_of(face) else { return false };
+        let Some(key) = self.tables.faces.key_of(face) else { return false };
         self.rib.lock().unregister(name, key, origin, &mut self.installer())
     }
 
@@ -313,17 +316,17 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
 }
 
 /// Applies the RIB's changes to the FIB, which takes its writers' lock for each.
-struct FibInstaller<'a, B, R> {
-    forwarder: &'a Forwarder<B, R>,
+struct FibInstaller<'a, R> {
+    fib: FibControl<'a, R>,
 }
 
-impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
+impl<R: RawMutex> Install for FibInstaller<'_, R> {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        self.forwarder.fib_add(name, face, cost)
+        self.fib.add(name, face, cost)
     }
 
     fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
-        self.forwarder.fib_remove(name, face);
+        self.fib.remove(name, face);
     }
 }
 
@@ -339,7 +342,7 @@ mod tests {
     fn a_route_that_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
         let router = Router::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
         let id = router.face_register(FaceProperties::application()).unwrap();
-        let key = router.key_of(id).unwrap();
+        let key = router.tables.faces.key_of(id).unwrap();
         router.face_release(id).unwrap();
         let name: Name = "/a".parse().unwrap();
         let route = Route { face_id: id.0, ..Route::default() };

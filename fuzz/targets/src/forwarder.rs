@@ -252,14 +252,14 @@ impl World {
         if let Some(at) = self.face(face) {
             let cost = u64::from(of / 8 % 4);
             let id = self.faces[at].id;
-            assert!(self.forwarder.fib_add_nexthop(name(of).as_name(), id, cost).is_ok());
+            assert!(self.forwarder.fib().add_nexthop(name(of).as_name(), id, cost).is_ok());
         }
     }
 
     fn choose_strategy(&mut self, strategy: u8, of: u8) {
         let strategy = STRATEGIES[usize::from(strategy) % STRATEGIES.len()];
         let strategy: Name = format!("/localhost/nfd/strategy/{strategy}").parse().expect("a name");
-        assert!(self.forwarder.strategy_set(name(of).as_name(), strategy.as_name()).is_ok());
+        assert!(self.forwarder.strategies().set(name(of).as_name(), strategy.as_name()).is_ok());
     }
 
     fn face(&self, number: u8) -> Option<usize> {

@@ -120,7 +120,7 @@ impl Recipe {
         let consumer = core.face_register(FaceProperties::application()).ok()?;
         let producer = core.face_register(FaceProperties::remote()).ok()?;
         let prefix = Name::new().join_generic("namely").join_generic("kernel");
-        core.fib_add_nexthop(prefix.as_name(), producer, 0).ok()?;
+        core.fib().add_nexthop(prefix.as_name(), producer, 0).ok()?;
         let batch = Batch::with_room(BATCH).ok()?;
         let answers = Vec::with_capacity(BATCH);
         Some(Recipe { core, consumer, producer, batch, answers, now_ns: 1 << 30, nonce: 1, bad: 0 })

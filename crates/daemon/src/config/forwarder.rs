@@ -50,7 +50,7 @@ impl Config {
                 // The strategy of / cannot be unset; it goes back to the default.
                 set_strategy(forwarder, prefix, DEFAULT_STRATEGY).ok();
             } else {
-                forwarder.strategy_unset(prefix.as_name()).ok();
+                forwarder.strategies().unset(prefix.as_name()).ok();
             }
         }
         for (prefix, strategy) in &new {
@@ -60,13 +60,13 @@ impl Config {
         }
         forwarder.regions_set(self.network.regions.clone());
         let tables = &self.tables;
-        forwarder.cs_config(&CsChange {
+        forwarder.cs().configure(&CsChange {
             packets_max: Some(tables.cs_packets_max),
             admit: Some(tables.cs_admit),
             serve: Some(tables.cs_serve),
             policy: Some(tables.cs_policy),
         });
-        forwarder.cs_limit(tables.cs_entries_max, tables.cs_octets_max);
+        forwarder.cs().limit(tables.cs_entries_max, tables.cs_octets_max);
     }
 
     /// The strategies that were chosen. Where VIP's plane runs it directs the files of its
@@ -146,7 +146,7 @@ fn set_strategy<B: PacketBuf, R: lock_api::RawMutex>(
     strategy: &str,
 ) -> Result<(), StrategyError> {
     let name: Name = strategy.parse().map_err(|_| StrategyError::Unknown)?;
-    forwarder.strategy_set(prefix.as_name(), name.as_name()).map(|_| ())
+    forwarder.strategies().set(prefix.as_name(), name.as_name()).map(|_| ())
 }
 
 #[cfg(test)]
@@ -178,8 +178,12 @@ mod tests {
     }
 
     fn choices(forwarder: &Tables) -> Vec<String> {
-        let mut choices: Vec<String> =
-            forwarder.strategy_snapshot().iter().map(|c| format!("{} {}", c.prefix, c.strategy)).collect();
+        let mut choices: Vec<String> = forwarder
+            .strategies()
+            .snapshot()
+            .iter()
+            .map(|c| format!("{} {}", c.prefix, c.strategy))
+            .collect();
         choices.sort();
         choices
     }
@@ -209,8 +213,8 @@ mod tests {
             face(FaceProperties::remote()),
         );
         let name = |uri: &str| uri.parse::<Name>().unwrap();
-        forwarder.fib_add_nexthop(name("/isp").as_name(), by_hint, 0).unwrap();
-        forwarder.fib_add_nexthop(name("/a").as_name(), by_name, 0).unwrap();
+        forwarder.fib().add_nexthop(name("/isp").as_name(), by_hint, 0).unwrap();
+        forwarder.fib().add_nexthop(name("/a").as_name(), by_name, 0).unwrap();
         let leads_to = |uri: &str, nonce: [u8; 4]| {
             let interest = InterestBuilder::new(name(uri)).nonce(nonce).forwarding_hint(name("/isp")).build();
             let mut sent = Vec::new();

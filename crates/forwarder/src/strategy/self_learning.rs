@@ -3,7 +3,7 @@
 //! from where its Data comes.
 //!
 //! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery,
-//!   groups and the neighbours of their links (`discovery_faces`).
+//!   groups and the neighbours of their links ([`crate::DiscoveryControl`]).
 //!   With next hops it goes to the one that answered last, or to all of them, and says
 //!   NonDiscovery: who has no route for such an Interest refuses it instead of asking everybody.
 //! - Data that answers a discovery teaches a route ([`crate::Learned`]): the home puts it into the

@@ -1,5 +1,5 @@
 //! VIP (`VI-15`, `VI-16`): an object's Interests go where most of its VIPs went, which who computes
-//! the virtual plane has set ([`crate::Forwarder::object_direct`]), and all packets of an object
+//! the virtual plane has set ([`crate::ObjectControl::direct`]), and all packets of an object
 //! that are asked for one after the other go one way, whatever changes meanwhile.
 //!
 //! The direction is *locked* with the first Interest and each further one renews the lock. A face

@@ -149,7 +149,7 @@ impl Story {
         let consumers = [(); 4].map(|()| fw.face_register(FaceProperties::application()).unwrap());
         let producers = [(); 2].map(|()| fw.face_register(FaceProperties::remote()).unwrap());
         let prefix: Name = "/net/site".parse().unwrap();
-        producers.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
+        producers.iter().for_each(|face| fw.fib().add_nexthop(prefix.as_name(), *face, 0).unwrap());
         let packet = |i: usize| {
             let name = prefix.join_generic(format!("object{}", i % 8)).join_number(50, i as u64);
             let interests = [0, 1, 2, 3].map(|c: u8| {
@@ -223,10 +223,10 @@ fn an_answer_from_the_content_store_allocates_nothing() {
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300), "nothing is cached yet");
     story.round(1, true);
-    let hits = story.fw.cs_status().hits;
+    let hits = story.fw.cs().status().hits;
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300));
-    assert_eq!(story.fw.cs_status().hits - hits, 7 * 300);
+    assert_eq!(story.fw.cs().status().hits - hits, 7 * 300);
 }
 
 /// `IS-29`: further downstreams use storage that earlier entries have left.
@@ -244,7 +244,7 @@ fn several_upstreams_allocate_nothing() {
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 100, true);
     let strategy: Name = "/localhost/nfd/strategy/multicast".parse().unwrap();
-    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
     let (count, sent) = story.steady(2, true);
     assert_eq!((count, sent), (0, 3 * 400));
 }
@@ -256,7 +256,7 @@ fn a_strategy_that_remembers_allocates_nothing() {
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 300, true);
     let strategy: Name = "/localhost/nfd/strategy/asf".parse().unwrap();
-    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
     // The first probe has come by then.
     (0..3).for_each(|_| {
         story.round(1, true);
@@ -289,11 +289,11 @@ fn objects_that_come_and_leave_allocate_nothing() {
         object,
         id: u64::from(object),
     });
-    fw.objects_set(names).unwrap();
-    fw.objects_room(1000, 1 << 20);
+    fw.objects().set(names).unwrap();
+    fw.objects().room(1000, 1 << 20);
     let (app, upstream) = (FaceProperties::application(), FaceProperties::remote());
     let [app, upstream] = [app, upstream].map(|spec| fw.face_register(spec).unwrap());
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let packets: Vec<[Packet; 2]> = (0..300u64)
         .map(|i| {
             let name = files[i as usize % 3].join_segment(i);
@@ -307,7 +307,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
     let mut round = |worths: [u64; 3]| {
         for (object, worth) in (0..).zip(worths) {
             let plan = ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 << 19 };
-            fw.object_plan(object, plan);
+            fw.objects().plan(object, plan);
         }
         for [interest, data] in &packets {
             now_ns += MS;
@@ -324,7 +324,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
         round([1, 2, 3]);
     });
     assert_eq!(cost, 0);
-    let counts = fw.object_counts();
+    let counts = fw.objects().counts();
     assert!(counts.evicted >= 3 && counts.held == 2, "{counts:?}");
 }
 
@@ -394,10 +394,10 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
             let received = Received::bare(packet.clone());
             with_allocations(memory, || fw.receive(face, received, 1, &mut sink));
         }
-        let info = fw.cs_status();
+        let info = fw.cs().status();
         assert!(info.refused >= 10, "{cs_policy:?}: {} refused", info.refused);
         packets.iter().for_each(|packet| fw.receive(face, Received::bare(packet.clone()), 1, &mut sink));
-        assert_eq!(fw.cs_status().packets, 20, "{cs_policy:?}");
+        assert_eq!(fw.cs().status().packets, 20, "{cs_policy:?}");
     }
 }
 
@@ -429,7 +429,7 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
         fw.face_register(FaceProperties::remote()).unwrap(),
         fw.face_register(FaceProperties::remote()).unwrap(),
     );
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let mut sink = Sink::default();
     for packet in &packets {
         fw.receive(consumer, Received::bare(packet.clone()), 1, &mut sink);
@@ -473,16 +473,16 @@ fn sixty_thousand_file_names_take_at_most_256_octets_each() {
     )
     .unwrap();
     let before = octets();
-    assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
+    assert_eq!(fw.objects().set(catalogue()), Ok(FILES as usize));
     let each = (octets() - before) / i64::from(FILES);
     println!("{each} octets for a file name of {} octets", names[0].as_name().as_bytes().len());
     assert!(each <= 256, "{each} octets each");
     for _ in 0..4 {
-        assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
+        assert_eq!(fw.objects().set(catalogue()), Ok(FILES as usize));
     }
     let each = (octets() - before) / i64::from(FILES);
     assert!(each <= 512, "{each} octets each, for two catalogues");
-    assert_eq!(fw.object_of(names[59_999].join_segment(7).as_name()), Some(5999));
+    assert_eq!(fw.objects().of(names[59_999].join_segment(7).as_name()), Some(5999));
 }
 
 /// More than four next hops take one list of faces each for the FIB's answer, for the faces held
@@ -498,7 +498,7 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     let prefix: Name = "/net/site".parse().unwrap();
     for _ in 0..30 {
         let face = story.fw.face_register(FaceProperties::remote()).unwrap();
-        story.fw.fib_add_nexthop(prefix.as_name(), face, 1).unwrap();
+        story.fw.fib().add_nexthop(prefix.as_name(), face, 1).unwrap();
     }
     let mut sink = Sink::default();
     let mut cost = |uri: &str, build: fn(InterestBuilder) -> InterestBuilder| {
@@ -508,7 +508,7 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     // The first Interests open chunks, and take the storage of places.
     (10..20u8).for_each(|i| {
         let name: Name = format!("/other/{i}").parse().unwrap();
-        story.fw.fib_add_nexthop(name.as_name(), story.producers[0], 0).unwrap();
+        story.fw.fib().add_nexthop(name.as_name(), story.producers[0], 0).unwrap();
         let packet: Packet = InterestBuilder::new(name).nonce([i; 4]).build().into();
         story.fw.receive(story.consumers[0], Received::bare(packet), 1, &mut Sink::default());
     });
@@ -516,14 +516,14 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     cost("/net/site/0", |interest| interest.nonce([0; 4]));
     assert_eq!(cost("/net/site/1", |interest| interest.nonce([1; 4])), 2, "best route chooses one");
     let strategy: Name = "/multicast".parse().unwrap();
-    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
     cost("/net/site/2", |interest| interest.nonce([2; 4]));
     assert_eq!(
         cost("/net/site/3", |interest| interest.nonce([3; 4])),
         6,
         "and storage for the out-records, which grows twice"
     );
-    story.fw.fib_add_nexthop("/one".parse::<Name>().unwrap().as_name(), story.producers[0], 0).unwrap();
+    story.fw.fib().add_nexthop("/one".parse::<Name>().unwrap().as_name(), story.producers[0], 0).unwrap();
     cost("/one/1", |interest| interest.nonce([1; 4]));
     assert_eq!(cost("/one/2", |interest| interest.nonce([4; 4])), 0);
     assert_eq!(cost("/one/3", |interest| interest), 1);
@@ -570,7 +570,7 @@ fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
     let (most, per_face) = (config.pit.entries_max, config.pit.entries_per_face_max);
     let fw = Fw::new(config, 1).unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let packet = |i: usize, round: u8| -> Packet {
         let name = Name::new().join_number(50, i as u64).join_number(50, round.into());
         InterestBuilder::new(name).nonce((i as u32).to_be_bytes()).build().into()

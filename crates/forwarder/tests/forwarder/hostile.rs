@@ -93,7 +93,7 @@ proptest! {
         let all = [app, bench.app(), bench.remote(), bench.remote(), bench.group()];
         all.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
         bench.route("/x", FaceId::LOCAL, 0);
-        bench.fw.bpt_bind(app, name("/x/y").as_name()).unwrap();
+        bench.fw.bindings().bind(app, name("/x/y").as_name()).unwrap();
         bench.strategy("/a/b", "/multicast");
         for Hostile { face, packet, headers, passed_ms } in packets {
             bench.advance_ms(passed_ms);
@@ -107,7 +107,7 @@ proptest! {
             bench.expire();
             let sizes = bench.fw.table_sizes();
             prop_assert!(sizes.pit <= 8 && sizes.dead_nonces <= 4);
-            prop_assert!(bench.fw.cs_status().entries <= 9);
+            prop_assert!(bench.fw.cs().status().entries <= 9);
         }
         bench.advance_ms(4_000_000);
         prop_assert_eq!(bench.expire(), None);
@@ -121,5 +121,5 @@ fn data_that_nobody_asked_for_leaves_no_trace() {
     let remote = bench.remote();
     (0..1000).for_each(|i| assert!(bench.receive(remote, data(&format!("/junk/{i}"))).is_empty()));
     assert_eq!(bench.dropped(namely_forwarder::DropReason::Unsolicited), 1000);
-    assert_eq!((bench.fw.cs_status().packets, bench.fw.table_sizes().pit), (0, 0));
+    assert_eq!((bench.fw.cs().status().packets, bench.fw.table_sizes().pit), (0, 0));
 }

@@ -113,7 +113,7 @@ fn a_lifetime_is_cut_to_the_limit() {
         let (consumer, upstream) = (bench.app(), bench.remote());
         bench.route("/a", upstream, 0);
         bench.receive(consumer, interest("/a").lifetime_ms(asked_ms).build());
-        let entry = bench.fw.pit_snapshot(1).remove(0);
+        let entry = bench.fw.pit().snapshot(1).remove(0);
         assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
     }
 }
@@ -125,7 +125,7 @@ fn the_lifetime_of_a_neighbours_interest_is_cut_sooner() {
         let (neighbour, upstream) = (bench.remote(), bench.remote());
         bench.route("/a", upstream, 0);
         bench.receive(neighbour, interest("/a").lifetime_ms(asked_ms).build());
-        let entry = bench.fw.pit_snapshot(1).remove(0);
+        let entry = bench.fw.pit().snapshot(1).remove(0);
         assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
     }
     assert_eq!(config().interest_lifetime_remote_ms_max, 60_000);
@@ -208,7 +208,7 @@ fn strategy_choices_end_at_their_limit() {
         ..config()
     });
     let multicast = name("/multicast");
-    let set = |uri: &str| bench.fw.strategy_set(name(uri).as_name(), multicast.as_name()).is_ok();
+    let set = |uri: &str| bench.fw.strategies().set(name(uri).as_name(), multicast.as_name()).is_ok();
     assert!(set("/") && set("/a") && set("/a"));
     assert!(!set("/b"));
 }
@@ -330,7 +330,7 @@ fn an_interest_that_must_differ_is_dropped_where_the_home_has_no_buffer() {
     let fw = Forwarder::<Scarce, parking_lot::RawMutex>::new(config, 1).unwrap();
     let consumer = fw.face_register(FaceProperties::application()).unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
-    fw.fib_add_nexthop(name("/a").as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(name("/a").as_name(), upstream, 0).unwrap();
     let sent = |builder: InterestBuilder| {
         let mut sent = Vec::new();
         fw.receive(consumer, Received::bare(Scarce(builder.build())), 1, &mut sent);

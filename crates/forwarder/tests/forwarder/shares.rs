@@ -78,7 +78,7 @@ fn what_is_entered_while_the_face_goes_is_swept_as_well() {
     let (bench, _) = bench(1000);
     let face = bench.remote();
     assert!(flood(&bench, face, "x", 100).is_empty());
-    let hold = bench.fw.face_hold(face).unwrap();
+    let hold = bench.fw.faces().hold(face).unwrap();
     bench.fw.face_release(face).unwrap();
     let mut now_ns = bench.now_ns;
     let mut expire = || {
