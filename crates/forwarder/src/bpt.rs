@@ -12,8 +12,9 @@ use namely_wire::NameRef;
 
 use crate::error::ConfigError;
 use crate::face_id::{FaceId, FaceKey};
-use crate::hash::{NameHasher, NameHashes};
+use crate::hash::NameHasher;
 use crate::limits::BindingLimits;
+use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
 use crate::shares::{Charged, Holder, Ledger};
@@ -85,7 +86,8 @@ impl Node {
         (self.face.map_or(0, FaceKey::bits), u64::from(self.beneath) << 1 | bound)
     }
 
-    fn from_pair((face, state): Pair) -> Self {
+    fn from_pair(pair: Pair) -> Self {
+        let (face, state) = pair;
         Node { face: (state & 1 == 1).then(|| FaceKey::from_bits(face)), beneath: (state >> 1) as u32 }
     }
 }
@@ -218,10 +220,11 @@ impl<R: RawMutex> Bpt<R> {
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
-        (hashes, octets): (&mut NameHashes, &mut NameOctets),
+        work: &mut Work,
         face: FaceKey,
         count: usize,
     ) -> usize {
+        let (hashes, octets) = work.parts();
         let control = &mut *self.control.lock();
         for removed in 0..count {
             let next = control.by_face.first_from(&(face, NONE)).map(|(next, ())| next);
@@ -247,12 +250,13 @@ impl<R: RawMutex> Bpt<R> {
     /// Shows the bindings of some places; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
-        places: (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, FaceId) -> bool,
     ) -> Option<Id> {
         let control = self.control.lock();
-        self.table.walk(&control.writer, places, octets, |name, pairs| {
+        self.table.walk(&control.writer, from, count, octets, |name, pairs| {
             bound_to(0, pairs).is_none_or(|face| show(name, face.id()))
         })
     }

@@ -13,6 +13,7 @@ use crate::face_id::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
 use crate::limits::FibLimits;
+use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
@@ -93,7 +94,8 @@ impl NextHop {
         (self.face.bits(), self.cost)
     }
 
-    fn from_pair((face, cost): Pair) -> Self {
+    fn from_pair(pair: Pair) -> Self {
+        let (face, cost) = pair;
         NextHop { face: FaceKey::from_bits(face), cost }
     }
 }
@@ -216,11 +218,12 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
-        (hashes, octets): (&mut NameHashes, &mut NameOctets),
+        work: &mut Work,
         face: FaceKey,
         count: usize,
         mut removed: impl FnMut(Key<'_>),
     ) -> bool {
+        let (hashes, octets) = work.parts();
         let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {
             let next = by_face.first_from(&(face, 0)).map(|(next, ())| next);
@@ -237,12 +240,13 @@ impl<R: RawMutex> Fib<R> {
     /// Shows entries with their next hops; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
-        places: (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, &mut dyn Iterator<Item = NextHop>) -> bool,
     ) -> Option<Id> {
         let control = self.control.lock();
-        self.table.walk(&control.writer, places, octets, |prefix, pairs| {
+        self.table.walk(&control.writer, from, count, octets, |prefix, pairs| {
             show(prefix, &mut pairs.map(NextHop::from_pair))
         })
     }

@@ -27,6 +27,11 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    pub(crate) fn new() -> Result<Self, ConfigError> {
+        let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
+        Ok(Work { hashes: boxed(1, NameHashes::new)?, octets })
+    }
+
     /// For the hashes of a name.
     pub(crate) fn hashes(&mut self) -> &mut NameHashes {
         &mut self.hashes[0]
@@ -40,9 +45,7 @@ impl Work {
 
 impl<R: RawMutex> NameKeys<R> {
     pub(crate) fn new(hasher: NameHasher) -> Result<Self, ConfigError> {
-        let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
-        let work = Work { hashes: boxed(1, NameHashes::new)?, octets };
-        Ok(NameKeys { hasher, work: Mutex::new(work) })
+        Ok(NameKeys { hasher, work: Mutex::new(Work::new()?) })
     }
 
     /// Runs `with` on the key of `name`. What it does is short and comes by no other key: it holds

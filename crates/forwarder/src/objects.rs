@@ -141,7 +141,7 @@ impl<R: RawMutex> Side<R> {
         while let Some(start) = from {
             let mut names: Vec<Name> = Vec::new();
             let writer = self.control.lock();
-            from = self.table.walk(&writer, (start, CLEARED_AT_ONCE), octets, |name, _| {
+            from = self.table.walk(&writer, start, CLEARED_AT_ONCE, octets, |name, _| {
                 names.push(name.into());
                 true
             });

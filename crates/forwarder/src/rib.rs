@@ -99,6 +99,13 @@ struct Stale {
     again: bool,
 }
 
+/// What a route leads to, and what it is charged to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteOwner {
+    pub(crate) face: FaceKey,
+    pub(crate) holder: Holder,
+}
+
 pub(crate) struct Rib {
     nodes: BTreeMap<Name, Node>,
     stale: VecDeque<Stale>,
@@ -134,11 +141,12 @@ impl Rib {
     pub(crate) fn register(
         &mut self,
         name: &Name,
-        (face, who): (FaceKey, Holder),
+        owner: RouteOwner,
         route: &Route,
         expires_at_ns: Option<u64>,
         fib: &mut impl Install,
     ) -> Result<(), RibError> {
+        let RouteOwner { face, holder: who } = owner;
         let before = self.take(name, face, route.origin);
         if before.is_none() && self.len >= self.routes_max {
             return Err(RibError::TableFull);

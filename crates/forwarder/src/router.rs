@@ -24,7 +24,7 @@ use crate::limits::WALK_PLACES;
 use crate::packet::{Output, PacketBuf};
 use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
 use crate::pipeline::sweep::SWEPT_AT_ONCE_MAX;
-use crate::rib::{Install, MS_NS, Rib, RibError};
+use crate::rib::{Install, MS_NS, Rib, RibError, RouteOwner};
 use crate::shares::{Charge, Holder};
 
 /// How long a route lasts that was learned from Data alone, ms.
@@ -178,7 +178,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             Charge::Holder if key != FaceKey::LOCAL => self.tables.pit.holder_of(key),
             _ => Holder::ROUTER,
         };
-        self.enter_route(name, (key, who), route, now_ns)
+        self.enter_route(name, RouteOwner { face: key, holder: who }, route, now_ns)
     }
 
     /// Makes a route of what Data has shown ([`crate::Learned`]): it lasts
@@ -259,17 +259,17 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     fn enter_route(
         &self,
         name: &Name,
-        (key, who): (FaceKey, Holder),
+        owner: RouteOwner,
         route: &Route,
         now_ns: u64,
     ) -> Result<(), RibError> {
         let expires_at_ns =
             route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
-        self.rib.lock().register(name, (key, who), route, expires_at_ns, &mut self.installer())?;
-        if !self.tables.faces.has_gone(key) {
+        self.rib.lock().register(name, owner, route, expires_at_ns, &mut self.installer())?;
+        if !self.tables.faces.has_gone(owner.face) {
             return Ok(());
         }
-        self.departed.lock().push_back(key);
+        self.departed.lock().push_back(owner.face);
         self.sweep(SWEPT_AT_ONCE_MAX);
         Err(RibError::NoFace)
     }
@@ -346,7 +346,8 @@ mod tests {
         router.face_release(id).unwrap();
         let name: Name = "/a".parse().unwrap();
         let route = Route { face_id: id.0, ..Route::default() };
-        let entered = router.enter_route(&name, (key, Holder::Face(key)), &route, 0);
+        let entered =
+            router.enter_route(&name, RouteOwner { face: key, holder: Holder::Face(key) }, &route, 0);
         assert_eq!(entered, Err(RibError::NoFace));
         assert_eq!((router.table_sizes().fib, router.rib_len()), (0, 0));
     }

@@ -99,7 +99,7 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
         places: u32,
         show: impl FnMut(NameRef<'_>, FaceId) -> bool,
     ) -> Option<u32> {
-        self.bpt.walk((from.unwrap_or(1), places), &mut self.names.work().octets, show)
+        self.bpt.walk(from.unwrap_or(1), places, &mut self.names.work().octets, show)
     }
 
     /// All bindings, in the order of their faces and names.

@@ -115,7 +115,7 @@ impl<R: RawMutex> FibControl<'_, R> {
         mut show: impl FnMut(NameRef<'_>, &mut dyn Iterator<Item = (FaceId, u64)>) -> bool,
     ) -> Option<u32> {
         let octets = &mut self.names.work().octets;
-        self.fib.walk((from.unwrap_or(1), places), octets, |prefix, hops| {
+        self.fib.walk(from.unwrap_or(1), places, octets, |prefix, hops| {
             show(prefix, &mut hops.map(|hop| (hop.face.id(), hop.cost)))
         })
     }

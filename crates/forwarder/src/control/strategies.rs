@@ -65,7 +65,7 @@ impl<R: RawMutex> StrategyControl<'_, R> {
     ) -> Option<u32> {
         let octets = &mut self.names.work().octets;
         self.strategies
-            .walk((from.unwrap_or(0), places), octets, |prefix, named| show(prefix, ChosenStrategy(named)))
+            .walk(from.unwrap_or(0), places, octets, |prefix, named| show(prefix, ChosenStrategy(named)))
     }
 
     /// As [`super::FibControl::make_room`], for [`StrategyControl::set`].

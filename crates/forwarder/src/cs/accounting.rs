@@ -5,6 +5,7 @@
 //! each worker may hold one Data beyond the limits for a moment.
 
 use crate::cs::admission::Admitted;
+use crate::cs::admission::Amount;
 use crate::cs::admission::Need;
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 #[cfg(test)]
@@ -95,10 +96,10 @@ impl Accounting {
     }
 
     /// Returns true if all limits hold, with `more` packets, entries and octets.
-    pub(super) fn fits(&self, limits: &Limits, more: (usize, usize, u64)) -> bool {
-        self.packets + more.0 <= limits.packets.load(Relaxed)
-            && self.entries + more.1 <= limits.entries.load(Relaxed)
-            && self.octets + more.2 <= limits.octets.load(Relaxed)
+    pub(super) fn fits(&self, limits: &Limits, more: Amount) -> bool {
+        self.packets + more.packets <= limits.packets.load(Relaxed)
+            && self.entries + more.entries <= limits.entries.load(Relaxed)
+            && self.octets + more.octets <= limits.octets.load(Relaxed)
     }
 
     pub(super) fn arriving(&mut self, hash: u64) -> Arrival {
@@ -143,7 +144,7 @@ impl Accounting {
         limits: &Limits,
         marks: &impl Marks,
     ) -> (Admitted, Option<Id>) {
-        let more = (1, usize::from(need.entries), u64::from(need.octets));
+        let more = need.amount();
         let mut left = None;
         self.is_full = !self.fits(limits, more);
         if self.is_full {
@@ -157,9 +158,9 @@ impl Accounting {
         if !self.records.set(handle.id, record) {
             return (Admitted::Never, left);
         }
-        self.packets += more.0;
-        self.entries += more.1;
-        self.octets += more.2;
+        self.packets += more.packets;
+        self.entries += more.entries;
+        self.octets += more.octets;
         self.policy.inserted(handle.id, arrival, &mut self.records);
         (Admitted::Yes, left)
     }

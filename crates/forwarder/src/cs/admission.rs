@@ -11,7 +11,20 @@ pub(super) struct Need {
     pub(super) octets: u32,
 }
 
+/// So much of each of the three limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amount {
+    pub(super) packets: usize,
+    pub(super) entries: usize,
+    pub(super) octets: u64,
+}
+
 impl Need {
+    /// What one Data takes of the limits.
+    pub(super) fn amount(&self) -> Amount {
+        Amount { packets: 1, entries: usize::from(self.entries), octets: u64::from(self.octets) }
+    }
+
     pub(super) fn record(&self, handle: Handle) -> Record {
         let mut record = Record::new(self.hash);
         (record.generation, record.octets, record.components) =

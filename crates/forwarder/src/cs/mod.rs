@@ -40,7 +40,7 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::{DataView, Name, NameRef};
 
 use crate::counter::Counter;
-use crate::cs::admission::{Admitted, Need};
+use crate::cs::admission::{Admitted, Amount, Need};
 use crate::cs::policy::eviction::{Arrival, OnHit};
 use crate::cs::status::CachedData;
 use crate::error::ConfigError;
@@ -222,7 +222,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         let mut is_more = true;
         for _ in 0..budget.max(1) {
             let mut accounting = self.accounting.0.lock();
-            let fits = accounting.fits(&self.limits, (0, 0, 0));
+            let fits = accounting.fits(&self.limits, Amount::default());
             let left = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten();
             drop(accounting);
             is_more = left.is_some();
@@ -500,7 +500,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     fn check(&self) {
         let accounting = self.accounting.0.lock();
         let packets = accounting.check();
-        assert!(accounting.fits(&self.limits, (0, 0, 0)), "all limits hold");
+        assert!(accounting.fits(&self.limits, Amount::default()), "all limits hold");
         assert_eq!(self.index.check(), packets, "what is in the index is on a list");
     }
 }

@@ -6,9 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::NameHasher;
-use crate::hash::NameHashes;
 use crate::prefix_table::with_key;
-use namely_wire::{Name, PACKET_OCTETS_MAX};
+use namely_wire::Name;
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
@@ -52,8 +51,7 @@ impl Bench {
     }
 
     fn remove_face(&self, slot: u32, count: usize) -> bool {
-        let scratch = (&mut NameHashes::new(), &mut [0; PACKET_OCTETS_MAX]);
-        self.fib.remove_face(&self.hasher, scratch, face(slot), count, |_| {})
+        self.fib.remove_face(&self.hasher, &mut Work::new().unwrap(), face(slot), count, |_| {})
     }
 }
 

@@ -473,7 +473,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         out: &mut impl Output<B>,
     ) {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
-        let incoming = (ingress.id(), headers.congestion_mark);
+        let incoming = Incoming { from: ingress.id(), congestion_mark: headers.congestion_mark };
         if let Some((i, nonce)) = *probe
             && let Some(upstream) = routing.upstreams.get(i)
         {
@@ -496,15 +496,15 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     fn send_interest(
         self,
         upstream: &Upstream<'_>,
-        (from, congestion_mark): (FaceId, Option<u64>),
+        incoming: Incoming,
         packet: B,
         hop_limit: Option<(usize, u8)>,
         out: &mut impl Output<B>,
     ) {
         self.context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
         let headers = LpHeaders {
-            incoming_face_id: upstream.face.local_fields().then_some(from.0),
-            congestion_mark,
+            incoming_face_id: upstream.face.local_fields().then_some(incoming.from.0),
+            congestion_mark: incoming.congestion_mark,
             ..LpHeaders::default()
         };
         emit(
@@ -521,7 +521,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     fn send_beside(
         self,
         upstream: &Upstream<'_>,
-        incoming: (FaceId, Option<u64>),
+        incoming: Incoming,
         packet: B,
         hop_limit: Option<(usize, u8)>,
         out: &mut impl Output<B>,
@@ -571,6 +571,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         send_nack(&self.tables.counters, arrived.ingress, token, packet, NackReason::Duplicate, out);
         Err(DropReason::Loop)
     }
+}
+
+/// What an upstream is told of the Interest's arrival.
+#[derive(Clone, Copy)]
+struct Incoming {
+    from: FaceId,
+    congestion_mark: Option<u64>,
 }
 
 /// Why an Interest does not become, or stay, pending.

@@ -46,10 +46,10 @@ pub(crate) fn sweep_departed<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, b
 /// Clears up to `left` entries of each table of a face; returns true if none remain.
 fn sweep_tables<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, face: FaceKey, left: &mut usize) -> bool {
     let mut work = tables.names.work();
-    let (hasher, (hashes, octets)) = (&tables.names.hasher, work.parts());
+    let hasher = &tables.names.hasher;
     let (most, mut nexthops) = (*left, 0);
-    let bindings = tables.bpt.remove_face(hasher, (hashes, octets), face, most);
-    let are_left = tables.fib.remove_face(hasher, (hashes, octets), face, most, |prefix| {
+    let bindings = tables.bpt.remove_face(hasher, &mut work, face, most);
+    let are_left = tables.fib.remove_face(hasher, &mut work, face, most, |prefix| {
         nexthops += 1;
         tables.memory.fib_changed(prefix.hashes.whole(), FibChange::Removed(face));
     });

@@ -338,7 +338,8 @@ impl PrefixTable {
     pub(crate) fn walk(
         &self,
         writer: &Writer,
-        (from, count): (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, Pairs<'_>) -> bool,
     ) -> Option<Id> {

@@ -12,8 +12,8 @@ fn face(slot: u32) -> FaceKey {
 }
 
 /// A face that pays for itself.
-fn paid(slot: u32) -> (FaceKey, Holder) {
-    (face(slot), Holder::Face(face(slot)))
+fn paid(slot: u32) -> RouteOwner {
+    RouteOwner { face: face(slot), holder: Holder::Face(face(slot)) }
 }
 
 /// An empty RIB for so many routes, of whichever holders.
@@ -343,7 +343,7 @@ fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
         Fib::new(),
     );
     let mut add = |rib: &mut Rib, name: &str, slot: u32, who| {
-        rib.register(&uri(name), (face(slot), who), &route(slot), None, &mut fib)
+        rib.register(&uri(name), RouteOwner { face: face(slot), holder: who }, &route(slot), None, &mut fib)
     };
     assert_eq!(add(&mut rib, "/a", 1, who), Ok(()));
     assert_eq!(add(&mut rib, "/b", 1, who), Ok(()));
@@ -356,7 +356,7 @@ fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
     assert_eq!(rib.nexthops(&uri("/0")), [(face(4), 0)], "which stays as it was");
     assert!(rib.unregister(&uri("/a"), face(1), route(1).origin, &mut fib));
     let add = |rib: &mut Rib, fib: &mut Fib, name: &str| {
-        rib.register(&uri(name), (face(1), who), &route(1), None, fib)
+        rib.register(&uri(name), RouteOwner { face: face(1), holder: who }, &route(1), None, fib)
     };
     // 3 octets each of /a and /b; the name of 34 and its header of 2 make 42.
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::HolderFull));

@@ -142,7 +142,8 @@ impl<R: RawMutex> StrategyChoice<R> {
     /// Shows choices, that of `/` as the one at place 0; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
-        (from, count): (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, Named) -> bool,
     ) -> Option<Id> {
@@ -150,7 +151,7 @@ impl<R: RawMutex> StrategyChoice<R> {
             return Some(0);
         }
         let writer = self.control.lock();
-        self.table.walk(&writer, (from, count), octets, |name, mut pairs| {
+        self.table.walk(&writer, from, count, octets, |name, mut pairs| {
             show(name, pairs.next().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
         })
     }

@@ -147,8 +147,8 @@ impl StrategyKind {
         ChosenStrategy(self.into()).name()
     }
 
-    pub(super) fn from_pair((number, _): Pair) -> Self {
-        STRATEGIES.get(number as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
+    pub(super) fn from_pair(pair: Pair) -> Self {
+        STRATEGIES.get(pair.0 as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
     }
 
     #[cold]
