@@ -7,13 +7,14 @@
 
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::NameRef;
 
 use crate::error::ConfigError;
 use crate::face_id::{FaceId, FaceKey};
 use crate::hash::NameHasher;
 use crate::limits::BindingLimits;
+use crate::lock_order::WriterLock;
 use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
@@ -94,7 +95,7 @@ impl Node {
 
 pub(crate) struct Bpt<R> {
     table: PrefixTable,
-    control: Mutex<R, Control>,
+    control: WriterLock<R, Control>,
     bindings_max: usize,
 }
 
@@ -129,7 +130,7 @@ impl<R: RawMutex> Bpt<R> {
             ledger: Ledger::new(holder_max),
             len: 0,
         };
-        Ok(Bpt { table, control: Mutex::new(control), bindings_max })
+        Ok(Bpt { table, control: WriterLock::new(control), bindings_max })
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -150,7 +151,7 @@ impl<R: RawMutex> Bpt<R> {
 
     /// The face that bound a prefix of `key`. Rule 1 leaves at most one.
     pub(crate) fn find(&self, key: Key<'_>) -> Option<FaceKey> {
-        self.table.find_longest(&self.control, key, bound_to)
+        self.table.find_longest(self.control.mutex(), key, bound_to)
     }
 
     /// Binds the name of `key` for a face, for which `who` pays. If it is refused, nothing has

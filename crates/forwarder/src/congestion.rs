@@ -12,12 +12,13 @@
 
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name, NameRef};
 
 use crate::face_id::FaceKey;
 use crate::faces::{FaceHold, Faces};
+use crate::lock_order::LeafLock;
 use crate::packet::{Outgoing, Output, PacketBuf};
 use crate::random::Random;
 use crate::tier::TierCounters;
@@ -70,7 +71,7 @@ pub(crate) struct Announcements<R> {
     /// How often it is said, ns; 0: never.
     interval_ns: u64,
     /// Taken alone.
-    told: Mutex<R, Told>,
+    told: LeafLock<R, Told>,
 }
 
 /// What an announcement is made with and counted by.
@@ -82,7 +83,7 @@ pub(crate) struct Announcing<'t> {
 
 impl<R: RawMutex> Announcements<R> {
     pub(crate) fn new(interval_ns: u64) -> Self {
-        Announcements { interval_ns, told: Mutex::new(Told::default()) }
+        Announcements { interval_ns, told: LeafLock::new(Told::default()) }
     }
 
     /// The tier had too much to do when an Interest of `downstream` came: so that is told, now and

@@ -12,12 +12,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 
 use crate::error::ConfigError;
 use crate::hash::NameHasher;
 use crate::hash::{STEP, mix};
 use crate::limits::DeadNonceLimits;
+use crate::lock_order::LeafLock;
 use crate::pit::entry::PitEntry;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
@@ -35,7 +36,7 @@ pub(crate) struct DeadNonces<R> {
 
 #[repr(align(64))]
 struct Part<R> {
-    ring: Mutex<R, Ring>,
+    ring: LeafLock<R, Ring>,
     /// Nonces in the ring, written under its lock: nobody locks an empty one to look into it.
     len: AtomicU32,
 }
@@ -71,7 +72,7 @@ impl<R: RawMutex> DeadNonces<R> {
                 failed = Some(error);
                 Ring::none()
             });
-            Part { ring: Mutex::new(ring), len: AtomicU32::new(0) }
+            Part { ring: LeafLock::new(ring), len: AtomicU32::new(0) }
         })?;
         failed.map_or(Ok(DeadNonces { parts, lifetime_ns }), Err)
     }

@@ -2,16 +2,17 @@
 //!
 //! Room for a face is made when it is registered, so that its release needs no memory.
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 
 use crate::face_id::FaceKey;
 use crate::faces::Faces;
+use crate::lock_order::DepartedLock;
 use crate::ordered::{NoMemory, Ordered};
 use crate::pit::Pit;
 use crate::slab::Id;
 
 /// The faces that have gone.
-pub(crate) struct Departed<R>(Mutex<R, Gone>);
+pub(crate) struct Departed<R>(DepartedLock<R, Gone>);
 
 #[derive(Default)]
 struct Gone {
@@ -63,7 +64,7 @@ impl Gone {
 
 impl<R: RawMutex> Departed<R> {
     pub(crate) fn new() -> Self {
-        Departed(Mutex::new(Gone::default()))
+        Departed(DepartedLock::new(Gone::default()))
     }
 
     /// A face is to be registered.

@@ -10,14 +10,15 @@
 
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, MutexGuard, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::NackReason;
 use namely_wire::mgmt::LinkType;
 
 use crate::face_id::FaceKey;
 use crate::faces::FaceHold;
 use crate::inline_vec::InlineVec;
-use crate::pit::entry::{InRecords, OutRecords};
+use crate::lock_order::{LeafGuard, LeafLock};
+use crate::pit::entry::{InRecords, OutRecords, PitEntry};
 
 /// The most faces that discoveries of the strategy self-learning go to.
 pub const DISCOVERY_FACES_MAX: usize = 256;
@@ -38,15 +39,20 @@ pub const DOUBTED_NS: u64 = 30_000_000_000;
 pub(crate) type Keys = InlineVec<FaceKey, 8>;
 
 /// The faces that are for discovery, behind their lock.
-pub(crate) struct Discovery<R>(Mutex<R, DiscoveryFaces>);
+pub(crate) struct Discovery<R>(LeafLock<R, DiscoveryFaces>);
 
 impl<R: RawMutex> Discovery<R> {
     pub(crate) fn new() -> Self {
-        Discovery(Mutex::new(DiscoveryFaces::default()))
+        Discovery(LeafLock::new(DiscoveryFaces::default()))
     }
 
-    /// Taken alone, or under a PIT entry's lock; no other is taken under it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, R, DiscoveryFaces> {
+    /// The same under the lock of an entry, of which the faces that wait are read meanwhile.
+    pub(crate) fn lock_under<B>(&self, entry: &PitEntry<B>) -> LeafGuard<'_, R, DiscoveryFaces> {
+        self.0.lock_under(entry)
+    }
+
+    /// The faces, for a caller that holds no lock but perhaps that of a name.
+    pub(crate) fn lock(&self) -> LeafGuard<'_, R, DiscoveryFaces> {
         self.0.lock()
     }
 

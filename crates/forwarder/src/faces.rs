@@ -15,12 +15,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::mgmt::{FaceScope, LinkType};
 
 use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
 use crate::error::ConfigError;
 use crate::limits::WALK_PLACES;
+use crate::lock_order::LeafLock;
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -391,7 +392,7 @@ pub(crate) fn slots_max(faces_max: usize) -> usize {
 /// The table of registered faces.
 pub struct Faces<R> {
     cells: Pool<FaceCell, 64>,
-    table: Mutex<R, Table>,
+    table: LeafLock<R, Table>,
 }
 
 /// What the control path alone uses.
@@ -409,7 +410,7 @@ impl<R: RawMutex> Faces<R> {
     pub(crate) fn new(faces_max: usize) -> Result<Self, ConfigError> {
         let retired = PacketCounts::default();
         let table = Table { slots: 0, free: VecDeque::new(), registered: 0, faces_max, retired };
-        Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: Mutex::new(table) })
+        Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: LeafLock::new(table) })
     }
 
     #[cfg(test)]

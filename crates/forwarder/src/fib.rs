@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::NameRef;
 
 use crate::error::ConfigError;
@@ -13,6 +13,7 @@ use crate::face_id::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
 use crate::limits::FibLimits;
+use crate::lock_order::WriterLock;
 use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
@@ -78,7 +79,7 @@ impl NextHops {
 
 pub(crate) struct Fib<R> {
     table: PrefixTable,
-    control: Mutex<R, Control>,
+    control: WriterLock<R, Control>,
     entries_max: usize,
     nexthops_max: usize,
 }
@@ -105,7 +106,7 @@ impl<R: RawMutex> Fib<R> {
         let FibLimits { entries_max, nexthops_max } = *limits;
         let table = PrefixTable::new(entries_max)?;
         let control = Control { writer: Writer::default(), by_face: Ordered::with_room(entries_max)? };
-        Ok(Fib { table, control: Mutex::new(control), entries_max, nexthops_max })
+        Ok(Fib { table, control: WriterLock::new(control), entries_max, nexthops_max })
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -134,14 +135,14 @@ impl<R: RawMutex> Fib<R> {
             }
             Some(nexthops)
         };
-        self.table.find_longest(&self.control, key, nexthops).unwrap_or_else(NextHops::none)
+        self.table.find_longest(self.control.mutex(), key, nexthops).unwrap_or_else(NextHops::none)
     }
 
     /// How long the longest prefix of `key` is, in components, and its next hops, cheapest first.
     pub(crate) fn longest_with_costs(&self, key: Key<'_>) -> Option<(usize, Vec<NextHop>)> {
         let hops =
             |n, pairs: Pairs<'_>| Some((n, pairs.take(self.nexthops_max).map(NextHop::from_pair).collect()));
-        self.table.find_longest(&self.control, key, hops)
+        self.table.find_longest(self.control.mutex(), key, hops)
     }
 
     /// Prefetches what decides where a lookup begins; see [`crate::Batch`].
@@ -162,7 +163,7 @@ impl<R: RawMutex> Fib<R> {
     /// How long the longest prefix of `key` is, in components, if it leads to `face`.
     pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> Option<usize> {
         let leads = |n, mut pairs: Pairs<'_>| Some((n, pairs.any(|hop| hop.0 == face.bits())));
-        let (n, leads) = self.table.find_longest(&self.control, key, leads)?;
+        let (n, leads) = self.table.find_longest(self.control.mutex(), key, leads)?;
         leads.then_some(n)
     }
 

@@ -43,21 +43,11 @@
 //!
 //! # Locks
 //!
-//! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then
-//! a stripe of its free list, a timer wheel, or the grants of faces, never back. The dead-nonce
-//! list has a lock for each of its parts. Faces are held and put without a lock. The content store
-//! has a lock for each bucket and each Data, and one for its policy and limits, which is taken
-//! alone. FIB, BPT, strategy choice and the names of objects are read without a lock, each has one
-//! for its writers, and a reader takes that only when it met writers eight times. Who exchanges the
-//! names of objects has a lock of its own before that. What strategies remember has a lock for
-//! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. So is
-//! the lock of the list of faces that are for discovery, under a PIT entry's or alone; that of the
-//! neighbours that were told of congestion is taken alone. A control call that is about a name has
-//! the lock of the memory for its hashes before any of a table. No other
-//! locks of two tables are held together, except that a [`Router`]'s lock of its RIB is held while
-//! that of the FIB is taken for each change it makes, and that of the faces that have gone (RIB
-//! before these, never the other way). [`Output::send`] is called with
-//! no lock held, so it may call back.
+//! The module `lock_order` has their order, and the types that hold to it. Faces are held and put
+//! without a lock; FIB, BPT, strategy choice and the names of objects are read without one. The PIT
+//! has a lock for each bucket and one for each entry, the content store one for each bucket and each
+//! Data, and one for its policy and limits. [`Output::send`] is called with no lock held, so it may
+//! call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
 //! describes.
@@ -90,6 +80,7 @@ mod hash;
 mod inline_vec;
 mod interest_key;
 mod limits;
+mod lock_order;
 mod name_keys;
 #[cfg_attr(not(feature = "vip"), path = "objects/absent.rs")]
 mod objects;

@@ -5,18 +5,19 @@
 
 use alloc::boxed::Box;
 
-use lock_api::{Mutex, MutexGuard, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::{NameRef, PACKET_OCTETS_MAX};
 
 use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
+use crate::lock_order::{NameGuard, NameLock};
 use crate::pool::boxed;
 use crate::prefix_table::{Key, NameOctets};
 
 /// What makes keys of names.
 pub(crate) struct NameKeys<R> {
     pub(crate) hasher: NameHasher,
-    work: Mutex<R, Work>,
+    work: NameLock<R, Work>,
 }
 
 /// Work memory for one name.
@@ -45,7 +46,7 @@ impl Work {
 
 impl<R: RawMutex> NameKeys<R> {
     pub(crate) fn new(hasher: NameHasher) -> Result<Self, ConfigError> {
-        Ok(NameKeys { hasher, work: Mutex::new(Work::new()?) })
+        Ok(NameKeys { hasher, work: NameLock::new(Work::new()?) })
     }
 
     /// Runs `with` on the key of `name`. What it does is short and comes by no other key: it holds
@@ -55,7 +56,7 @@ impl<R: RawMutex> NameKeys<R> {
     }
 
     /// The work memory, for a walk or for the names of a forwarding hint.
-    pub(crate) fn work(&self) -> MutexGuard<'_, R, Work> {
+    pub(crate) fn work(&self) -> NameGuard<'_, R, Work> {
         self.work.lock()
     }
 }

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use once_cell::race::OnceBox;
 
@@ -18,6 +18,7 @@ use crate::error::ConfigError;
 use crate::face_id::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::limits::ObjectLimits;
+use crate::lock_order::{ExchangeGuard, ExchangeLock, WriterLock};
 use crate::pool::boxed;
 use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
@@ -83,7 +84,7 @@ struct State {
 
 struct Side<R> {
     table: PrefixTable,
-    control: Mutex<R, Writer>,
+    control: WriterLock<R, Writer>,
 }
 
 struct Tables<R> {
@@ -97,14 +98,17 @@ struct Tables<R> {
 pub(crate) struct Objects<R> {
     tables: OnceBox<Tables<R>>,
     /// Who exchanges catalogues excludes others.
-    exchanging: Mutex<R, ()>,
+    exchanging: ExchangeLock<R, ()>,
     limits: ObjectLimits,
 }
 
 impl<R: RawMutex> Tables<R> {
     fn new(limits: &ObjectLimits) -> Result<Self, ConfigError> {
         let side = || {
-            Ok(Side { table: PrefixTable::new(limits.names_max)?, control: Mutex::new(Writer::default()) })
+            Ok(Side {
+                table: PrefixTable::new(limits.names_max)?,
+                control: WriterLock::new(Writer::default()),
+            })
         };
         Ok(Tables {
             exchanged: AtomicU64::new(0),
@@ -122,7 +126,7 @@ impl<R: RawMutex> Tables<R> {
             // Acquire pairs with the Release of an exchange: the side is filled.
             let before = self.exchanged.load(Ordering::Acquire);
             let side = &self.sides[(before & 1) as usize];
-            let found = side.table.find_longest(&side.control, key, found);
+            let found = side.table.find_longest(side.control.mutex(), key, found);
             // The side is written again only after the next exchange: who has seen a word of that
             // sees that number, too.
             fence(Ordering::Acquire);
@@ -135,12 +139,12 @@ impl<R: RawMutex> Tables<R> {
 
 impl<R: RawMutex> Side<R> {
     /// Takes out all names.
-    fn clear(&self, hasher: &NameHasher, hashes: &mut NameHashes) {
+    fn clear(&self, exchanging: &ExchangeGuard<'_, R, ()>, hasher: &NameHasher, hashes: &mut NameHashes) {
         let octets = &mut [0; PACKET_OCTETS_MAX];
         let mut from = Some(1);
         while let Some(start) = from {
             let mut names: Vec<Name> = Vec::new();
-            let writer = self.control.lock();
+            let writer = self.control.lock_under(exchanging);
             from = self.table.walk(&writer, start, CLEARED_AT_ONCE, octets, |name, _| {
                 names.push(name.into());
                 true
@@ -148,7 +152,7 @@ impl<R: RawMutex> Side<R> {
             drop(writer);
             for name in names {
                 let key = Key::filled(hasher, name.as_name(), hashes);
-                let writer = &mut *self.control.lock();
+                let writer = &mut *self.control.lock_under(exchanging);
                 if let Some(id) = self.table.find(writer, key, key.hashes.len()) {
                     self.table.remove(writer, key, key.hashes.len(), id);
                 }
@@ -156,8 +160,13 @@ impl<R: RawMutex> Side<R> {
         }
     }
 
-    fn insert(&self, name: &ObjectName<'_>, key: Key<'_>) -> Result<(), ObjectsError> {
-        let writer = &mut *self.control.lock();
+    fn insert(
+        &self,
+        exchanging: &ExchangeGuard<'_, R, ()>,
+        name: &ObjectName<'_>,
+        key: Key<'_>,
+    ) -> Result<(), ObjectsError> {
+        let writer = &mut *self.control.lock_under(exchanging);
         let n = key.hashes.len();
         if self.table.find(writer, key, n).is_some() {
             return Err(ObjectsError::Repeated);
@@ -170,7 +179,7 @@ impl<R: RawMutex> Side<R> {
 impl<R: RawMutex> Objects<R> {
     /// Room for so many names and objects. Nothing is made for them yet.
     pub(crate) fn new(limits: &ObjectLimits) -> Self {
-        Objects { tables: OnceBox::new(), exchanging: Mutex::new(()), limits: *limits }
+        Objects { tables: OnceBox::new(), exchanging: ExchangeLock::new(()), limits: *limits }
     }
 
     /// How many objects a catalogue may have.
@@ -186,20 +195,20 @@ impl<R: RawMutex> Objects<R> {
         hashes: &mut NameHashes,
         names: impl Iterator<Item = ObjectName<'a>>,
     ) -> Result<usize, ObjectsError> {
-        let _exchanging = self.exchanging.lock();
+        let exchanging = &self.exchanging.lock();
         let make = || Tables::new(&self.limits).map(Box::new);
         let tables = self.tables.get_or_try_init(make).map_err(|_| ObjectsError::OutOfMemory)?;
         let exchanged = tables.exchanged.load(Ordering::Relaxed) + 1;
         let side = &tables.sides[(exchanged & 1) as usize];
-        side.clear(hasher, hashes);
+        side.clear(exchanging, hasher, hashes);
         for name in names {
             let entered = match (name.object as usize) < self.limits.objects_max {
                 true if side.table.len() >= self.limits.names_max => Err(ObjectsError::TableFull),
-                true => side.insert(&name, Key::filled(hasher, name.name, hashes)),
+                true => side.insert(exchanging, &name, Key::filled(hasher, name.name, hashes)),
                 false => Err(ObjectsError::NoSuchObject),
             };
             if let Err(error) = entered {
-                side.clear(hasher, hashes);
+                side.clear(exchanging, hasher, hashes);
                 return Err(error);
             }
         }

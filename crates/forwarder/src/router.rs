@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Deref;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::mgmt::{RibEntry, Route, RouteOrigin};
 use namely_wire::{Name, NameRef};
 
@@ -21,6 +21,7 @@ use crate::faces::{FaceError, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::limits::WALK_PLACES;
+use crate::lock_order::{LeafLock, RibLock};
 use crate::packet::{Output, PacketBuf};
 use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
 use crate::pipeline::sweep::SWEPT_AT_ONCE_MAX;
@@ -58,9 +59,9 @@ const RIB_TURN_NS: u64 = 1_000_000;
 /// A [`Forwarder`], to which it dereferences, and its RIB.
 pub struct Router<B, R> {
     forwarder: Forwarder<B, R>,
-    rib: Mutex<R, Rib>,
+    rib: RibLock<R, Rib>,
     /// Released faces that may have routes.
-    departed: Mutex<R, VecDeque<FaceKey>>,
+    departed: LeafLock<R, VecDeque<FaceKey>>,
 }
 
 impl<B, R> Deref for Router<B, R> {
@@ -80,7 +81,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         let rib = Rib::new(&config.rib);
         let forwarder = Forwarder::new(config, seed)?;
-        Ok(Router { forwarder, rib: Mutex::new(rib), departed: Mutex::new(VecDeque::new()) })
+        Ok(Router { forwarder, rib: RibLock::new(rib), departed: LeafLock::new(VecDeque::new()) })
     }
 
     /// [`Forwarder::face_release`], and the face's routes.
@@ -135,8 +136,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             }
             // A face that had none costs something, too.
             left = left.saturating_sub((before - rib.len()).max(1));
-            // Under the RIB's lock nobody else sweeps, and so the first one is still this one.
-            self.departed.lock().pop_front();
+            // Under the RIB's lock nobody else sweeps, and faces are added at the other end: the first
+            // one is still this one.
+            self.departed.lock_under(&rib).pop_front();
         }
         !self.departed.lock().is_empty()
     }

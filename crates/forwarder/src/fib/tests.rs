@@ -43,7 +43,7 @@ impl Bench {
             let faces: Vec<u32> = self.fib.longest_match(key).faces.iter().map(|face| face.slot).collect();
             let mut costs = Vec::new();
             let read = |_, pairs: Pairs<'_>| Some(pairs.map(NextHop::from_pair).collect::<Vec<_>>());
-            let found = self.fib.table.find_longest(&self.fib.control, key, read);
+            let found = self.fib.table.find_longest(self.fib.control.mutex(), key, read);
             costs.extend(found.into_iter().flatten().map(|hop| (hop.face.slot, hop.cost)));
             assert_eq!(costs.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), faces);
             costs

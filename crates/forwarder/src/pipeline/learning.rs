@@ -107,7 +107,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             return;
         }
         let mut keys = Keys::new();
-        if !self.tables.discovery.lock().asked(&entry.in_records, arrived.now_ns, &mut keys) {
+        if !self.tables.discovery.lock_under(entry).asked(&entry.in_records, arrived.now_ns, &mut keys) {
             self.tables.counters.dropped(DropReason::NoMemory);
         }
         keys.iter().for_each(|key| self.add_discovery_face(arrived, *key, routing));
@@ -145,7 +145,7 @@ pub(super) fn await_groups<B: PacketBuf, R: RawMutex>(
     now_ns: u64,
 ) {
     let Some(entry) = locked.entry().filter(|entry| entry.memory.is_of_discovery()) else { return };
-    let wait_ns = discovery.lock().wait_for_groups_ns(&entry.out_records, now_ns);
+    let wait_ns = discovery.lock_under(entry).wait_for_groups_ns(&entry.out_records, now_ns);
     if let Some(wait_ns) = wait_ns {
         pit.hasten(locked, now_ns.saturating_add(wait_ns), now_ns);
     }

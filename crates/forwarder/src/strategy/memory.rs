@@ -14,6 +14,7 @@
 //! that of a PIT entry or of the FIB's writers, and nothing is locked under it. A router whose
 //! strategies remember nothing takes none of them: [`StrategyMemory::is_empty`] is one load.
 
+use crate::lock_order::{MemoryGuard, MemoryLock};
 use crate::strategy::hook::Counted;
 use crate::strategy::hook::Hook;
 use crate::strategy::memory_id::LIFETIME_NS;
@@ -21,7 +22,7 @@ use crate::strategy::memory_id::MemoryId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, MutexGuard, RawMutex};
+use lock_api::RawMutex;
 
 use super::registry::AnyMemory;
 use super::round_trips::{RoundTripCounters, RoundTripCounts};
@@ -51,7 +52,7 @@ pub(crate) struct StrategyMemory<R> {
 
 #[repr(align(64))]
 struct Part<R> {
-    table: Mutex<R, Table>,
+    table: MemoryLock<R, Table>,
     /// When to look at the timers; `u64::MAX` when none is set. Written under the lock.
     due_ns: AtomicU64,
 }
@@ -99,7 +100,7 @@ impl<R: RawMutex> StrategyMemory<R> {
     pub(crate) fn new(limits: &StrategyLimits) -> Result<Self, ConfigError> {
         let StrategyLimits { prefixes_max, faces_max, .. } = *limits;
         let parts = (prefixes_max / PART_RECORDS_MIN).clamp(1, PARTS);
-        let part = || Part { table: Mutex::new(Table::default()), due_ns: AtomicU64::new(u64::MAX) };
+        let part = || Part { table: MemoryLock::new(Table::default()), due_ns: AtomicU64::new(u64::MAX) };
         let len = AtomicU32::new(0);
         Ok(StrategyMemory {
             parts: boxed(parts, part)?,
@@ -320,7 +321,7 @@ impl Table {
 
 /// The record of a prefix under its lock.
 pub(crate) struct LockedMemory<'a, R: RawMutex> {
-    table: MutexGuard<'a, R, Table>,
+    table: MemoryGuard<'a, R, Table>,
     part: &'a Part<R>,
     number: usize,
     id: Id,
