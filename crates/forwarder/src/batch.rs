@@ -4,8 +4,8 @@
 //! What the first lookups of a packet will read is known as soon as its name is hashed. So a batch
 //! is hashed first; then the table lines of all its packets are prefetched (`prefetch`), whose
 //! misses overlap because nothing waits for them; then the packets are processed one by one, in the
-//! order in which they came, as [`crate::Forwarder::receive`] does. Asking ahead decides nothing: a table
-//! that changes meanwhile costs a miss.
+//! order in which they came, as [`crate::Forwarder::receive`] does. Asking ahead decides nothing: a
+//! table that changes meanwhile costs a miss.
 
 use alloc::alloc::{Layout, handle_alloc_error};
 use alloc::boxed::Box;

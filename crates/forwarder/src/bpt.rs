@@ -166,6 +166,8 @@ impl<R: RawMutex> Bpt<R> {
         if *len >= self.bindings_max {
             return Err(BindError::TableFull);
         }
+        // The memory of the lists first: after that only a node can be refused, and those before it
+        // are taken back.
         by_face.reserve().and_then(|()| binders.reserve()).map_err(|_| BindError::NoMemory)?;
         match ledger.charge(who, key.octets.len()) {
             Charged::Yes => {}
@@ -178,6 +180,8 @@ impl<R: RawMutex> Bpt<R> {
                 false => node.beneath += 1,
             });
             if let Err(none) = changed {
+                // Readers may have seen the nodes above, which bind nothing: only the last one
+                // names the face.
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
                 ledger.credit(who, key.octets.len());
                 return Err(none.into());

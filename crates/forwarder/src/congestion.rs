@@ -146,6 +146,7 @@ impl<R: RawMutex> Announcements<R> {
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Option<u64> {
+        // Asked with no lock held: the home may take one of its own to answer.
         let is_busy = out.tier_is_busy();
         let mut told = self.told.lock();
         told.faces.retain(|face| faces.is_registered(*face));

@@ -96,6 +96,7 @@ impl<R: RawMutex> DeadNonces<R> {
         let mut ring = part.ring.lock();
         ring.forget(now_ns);
         ring.add(key, now_ns.saturating_add(self.lifetime_ns));
+        // After the Nonce is in, and under the lock: a reader that sees 0 came before it.
         part.len.store(ring.len as u32, Ordering::Release);
     }
 

@@ -72,6 +72,8 @@ impl<R: RawMutex> Departed<R> {
         let mut gone = self.0.lock();
         let registered = gone.registered + 1;
         let (tables, pending) = (gone.tables.len() + registered, gone.pending.len() + registered);
+        // For all that are registered, those already gone included: each of them may come into both
+        // lists.
         gone.tables.reserve_for(tables)?;
         gone.pending.reserve_for(pending)?;
         gone.registered = registered;

@@ -171,6 +171,7 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn add(&self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         let Control { writer, by_face } = &mut *self.control.lock();
         let (n, new) = (key.hashes.len(), NextHop { face, cost });
+        // Before anything changes: an entry that no face led to would outlast the faces.
         by_face.reserve().map_err(|_| FibError::NoMemory)?;
         let id = match self.table.find(writer, key, n) {
             Some(id) => {
@@ -182,6 +183,7 @@ impl<R: RawMutex> Fib<R> {
             None if self.table.len() >= self.entries_max => return Err(FibError::TableFull),
             None => self.table.insert(writer, key, n, new.pair())?,
         };
+        // There is room, so it cannot fail after the table has changed.
         by_face.insert((face, id), ()).map_err(|_| FibError::NoMemory)
     }
 
@@ -229,6 +231,8 @@ impl<R: RawMutex> Fib<R> {
         for _ in 0..count {
             let next = by_face.first_from(&(face, 0)).map(|(next, ())| next);
             let Some((_, id)) = next.filter(|(of, _)| *of == face) else { return false };
+            // One prefix at a time, under one hold of the lock for all: `count` bounds how long
+            // that is.
             by_face.remove(&(face, id));
             let Some(name) = self.table.name(writer, id, octets) else { continue };
             let key = Key::filled(hasher, name, hashes);

@@ -1,9 +1,9 @@
 //! The forwarder: its driving calls, and the way to each of its tables.
 //!
-//! Memory for packets that are yet to come is made where one may wait ([`Forwarder::grow`]). Tables
-//! grow by chunks, of which a large one is some megabytes: a packet that opens one waits until it is
-//! cleared, and where memory comes in pieces of a few pages, as in a kernel's interrupt, it cannot
-//! be had at all.
+//! Memory for packets that are yet to come is made where one may wait ([`Forwarder::grow`]).
+//! Tables grow by chunks, of which a large one is some megabytes: a packet that opens one waits
+//! until it is cleared, and where memory comes in pieces of a few pages, as in a kernel's
+//! interrupt, it cannot be had at all.
 
 use alloc::vec::Vec;
 
@@ -219,6 +219,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         holder_of: impl FnOnce(FaceKey) -> Holder,
     ) -> Result<FaceId, FaceError> {
         self.tables.departed.promise().map_err(|_| FaceError::NoMemory)?;
+        // The face is known to the PIT before its id is known to anybody: none of its packets comes
+        // uncounted.
         let entered =
             self.tables.faces.enter(spec).and_then(|key| match self.tables.pit.open(key, holder_of(key)) {
                 Ok(()) => Ok(key.id()),
@@ -263,6 +265,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Released::Freed => self.tables.counters.faces_freed.add(1),
             Released::Orphaned => self.tables.counters.faces_orphaned.add(1),
         }
+        // After the face is gone from the table, so that `DiscoveryControl` cannot enter it again
+        // unseen.
         self.tables.discovery.lock().forget(key);
         // Whatever tables enter for the face from here on they take out again: see
         // [`Faces::has_gone`]. What they have entered before, the sweeps find.

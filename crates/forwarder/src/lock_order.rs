@@ -1,20 +1,24 @@
-//! The order of the core's locks, in types. A lock has its level in its type, so that the declaration
-//! of a table shows under which locks its own may be taken; [`Lock::lock_under`] compiles only if
-//! the order is kept.
+//! The order of the core's locks, in types. A lock has its level in its type, so that the
+//! declaration of a table shows under which locks its own may be taken; [`Lock::lock_under`]
+//! compiles only if the order is kept.
 //!
-//! | level | what it guards | taken under it |
-//! | --- | --- | --- |
-//! | [`RibLock`] | the RIB of a [`crate::Router`] | all that follow |
-//! | [`NameLock`] | the work memory for the names of control calls | PIT, content store, writers, what strategies remember, discovery |
-//! | [`ExchangeLock`] | who exchanges catalogues of objects | writers |
-//! | bucket, then entry of the PIT (`pit`) | a chain, a pending Interest | entry; writers, what strategies remember, discovery; the PIT's own stripes, wheels and grants |
-//! | [`WriterLock`] | who writes FIB, BPT, strategy choice, names of objects | what strategies remember |
-//! | [`MemoryLock`] | a part of what strategies remember | nothing |
-//! | [`DepartedLock`] | faces that have gone | the grants of the PIT |
-//! | [`LeafLock`] | dead Nonces, discovery, announcements, regions, the list of faces | nothing |
+//! From the outermost to the innermost:
+//!
+//! 1. [`RibLock`]: the RIB of a [`crate::Router`]. All that follow are taken under it.
+//! 2. [`NameLock`]: the work memory for the names of control calls. Under it those of PIT and
+//!    content store, of writers, of what strategies remember, and of discovery.
+//! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it that of writers.
+//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry those of writers, of what
+//!    strategies remember and of discovery, and the PIT's own stripes, wheels and grants.
+//! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it that
+//!    of what strategies remember.
+//! 6. [`MemoryLock`]: a part of what strategies remember. Nothing is taken under it.
+//! 7. [`DepartedLock`]: faces that have gone. Under it the grants of the PIT.
+//! 8. [`LeafLock`]: dead Nonces, discovery, announcements, regions, the list of faces. Nothing is
+//!    taken under it.
 //!
 //! The locks of the content store (a bucket and then a Data; the policy, alone) are taken under no
-//! lock but a [`NameLock`], and none of these is taken under them. Packets are sent
+//! lock but the first three, and none of the others is taken under them. Packets are sent
 //! ([`crate::Output::send`]) with no lock held, so that the home may call back.
 //!
 //! Readers of FIB, BPT, strategy choice and the names of objects take no lock. One that has met

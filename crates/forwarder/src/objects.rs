@@ -200,6 +200,9 @@ impl<R: RawMutex> Objects<R> {
         let tables = self.tables.get_or_try_init(make).map_err(|_| ObjectsError::OutOfMemory)?;
         let exchanged = tables.exchanged.load(Ordering::Relaxed) + 1;
         let side = &tables.sides[(exchanged & 1) as usize];
+        // Nobody reads this side but a reader that began before the last exchange, which will look
+        // again because of the number. The side may still have the names of the catalogue before
+        // the last one.
         side.clear(exchanging, hasher, hashes);
         for name in names {
             let entered = match (name.object as usize) < self.limits.objects_max {

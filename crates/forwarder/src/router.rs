@@ -267,7 +267,10 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     ) -> Result<(), RibError> {
         let expires_at_ns =
             route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
+        // Under the RIB's lock until the FIB has followed, so that two changes of one name reach
+        // the FIB in their order.
         self.rib.lock().register(name, owner, route, expires_at_ns, &mut self.installer())?;
+        // The RIB's lock is released: the sweep takes it.
         if !self.tables.faces.has_gone(owner.face) {
             return Ok(());
         }

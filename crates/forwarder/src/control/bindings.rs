@@ -48,6 +48,8 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
             let routed = self.fib.leads_to(name, FaceKey::LOCAL).is_some();
             Ok::<_, BindError>(if routed { Bound::Routed } else { Bound::NotRouted })
         })?;
+        // As for next hops: if the face has gone meanwhile, its sweep may have been here before the
+        // binding.
         if !self.faces.has_gone(key) {
             return Ok(bound);
         }

@@ -38,6 +38,8 @@ impl<R: RawMutex> FibControl<'_, R> {
 
     pub(crate) fn enter_nexthop(&self, name: NameRef<'_>, key: FaceKey, cost: u64) -> Result<(), FibError> {
         self.add(name, key, cost)?;
+        // The face was looked up before the next hop was entered. If it has gone in between, its
+        // sweep may have come too early.
         if !self.faces.has_gone(key) {
             return Ok(());
         }
@@ -55,6 +57,8 @@ impl<R: RawMutex> FibControl<'_, R> {
     /// prefix.
     pub(crate) fn add(&self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         self.names.with(name, |prefix| {
+            // The strategy is told after the FIB has changed, under the same hold of the name's
+            // work memory: changes of one prefix reach both in one order.
             self.fib.add(prefix, face, cost)?;
             self.memory.fib_changed(prefix.hashes.whole(), FibChange::Added(face));
             Ok(())

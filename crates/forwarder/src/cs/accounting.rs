@@ -155,6 +155,7 @@ impl Accounting {
         }
         let mut record = need.record(handle);
         record.turn = self.turn;
+        // Before the sums change: without memory for the record nothing is to be taken back.
         if !self.records.set(handle.id, record) {
             return (Admitted::Never, left);
         }
@@ -241,6 +242,8 @@ impl Accounting {
             self.wanted = self.kind;
             return;
         };
+        // The turn flips with the policy: each record tells by it whose list it is on, without a
+        // walk over all of them.
         core::mem::swap(&mut *policy, &mut self.policy);
         (self.kind, self.turn) = (kind, !self.turn);
         self.former = Some(Former { policy, left: self.packets });

@@ -189,6 +189,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 flag.store(value, Relaxed);
             }
         };
+        // Relaxed, without the lock: a packet that is under way goes by the old or by the new flag.
         set(&self.admit, change.admit);
         set(&self.serve, change.serve);
         let mut accounting = self.accounting.0.lock();
@@ -197,6 +198,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
         if let Some(policy) = change.policy {
             accounting.change(policy, self.limits.packets.load(Relaxed));
+            // Under the policy's lock, with the policy. A hit that still reads the former value
+            // marks in vain, or takes the lock in vain.
             self.on_hit.store(on_hit(&accounting), Relaxed);
         }
     }
@@ -204,6 +207,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Changes how many index entries and octets there may be; Data beyond them leaves with
     /// [`ContentStore::shrink`].
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
+        // Under the lock, so that an admission sees both old limits or both new ones.
         let accounting = self.accounting.0.lock();
         self.limits.entries.store(entries_max, Relaxed);
         self.limits.octets.store(octets_max, Relaxed);
@@ -224,6 +228,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let mut accounting = self.accounting.0.lock();
             let fits = accounting.fits(&self.limits, Amount::default());
             let left = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten();
+            // The index has locks of its own, and none is taken under the policy's.
             drop(accounting);
             is_more = left.is_some();
             let Some(left) = left else { break };
@@ -346,6 +351,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.refused.add(1);
             return;
         }
+        // Linked first and owned after: what is in the index and on no list of the policy is taken
+        // out by nobody but this thread.
         let cached = Cached::new(&arriving);
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {
@@ -366,6 +373,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let mut accounting = self.accounting.0.lock();
             let arrival = *arrival.get_or_insert_with(|| accounting.arriving(need.hash));
             let (entered, left) = accounting.enter(handle, need, arrival, &self.limits, &self.index);
+            // One Data leaves for each turn of the lock, so that others come in between.
             drop(accounting);
             if let Some(left) = left {
                 let left = self.take_out(left, reserve);
@@ -423,6 +431,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                     self.take_out(id, &reserve);
                     self.settle(&reserve);
                 }
+                // Somebody else owns what was found, or it is not on a list yet: it is on its way
+                // out, or in.
                 None => return (erased, prefix.hashes.len() > 0),
             }
             erased += 1;

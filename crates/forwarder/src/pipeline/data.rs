@@ -56,9 +56,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             from = group;
             more = self.take_satisfied(from, view, hashes, &mut digest, satisfied);
         }
-        // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
-        // a face that was not asked: else whoever guesses a name could answer, and be cached, in
-        // the place of who was asked.
+        // The Data Unsolicited pipeline (guide 4.3.2). Data from a face without an out-record is
+        // unsolicited, too. The guide accepts it; this core drops it, because otherwise any peer
+        // could answer any name that it guesses, and fill the cache with it.
         if satisfied.is_empty() {
             if !self.tables.memory.is_empty() {
                 self.after_late_data(ingress, Key::new(view.name, hashes), now_ns);
@@ -67,7 +67,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 return Err(DropReason::Unsolicited);
             }
         }
-        // NDNLPv2, Caching Policy.
+        // NDNLPv2, Caching Policy. Cached before it is sent: a downstream that has it, and asks for
+        // it again at once, finds it in the store.
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.tables.cs.refuse();
             out.decided(Step::NotCached);
@@ -75,6 +76,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             self.cache(&packet, view, hashes, digest, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        // In a cell, as two closures below read and write it, each while the other one is borrowed.
         let told = Cell::new(Told { data, answers_discovery: false });
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
@@ -95,6 +97,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 }
             });
             self.context.count(HotCounter::Satisfied, satisfied.len() as u32);
+            // The entries are out of the table and this thread's alone: nothing below needs their
+            // locks.
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.tables.pit.recycle(entry));
             satisfied.clear();
@@ -174,15 +178,15 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             match self.tables.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
                 Matched::All => return false,
                 Matched::Some => return true,
+                // With no lock held, and once for a Data: the next look uses it.
                 Matched::DigestNeeded => *digest = Some((self.tables.config.sha256)(view.wire)),
             }
         }
     }
 
     /// Tells the strategies that remember, and has the Data sent to each downstream of the entries
-    /// with its own token, but not back where
-    /// it came from unless that link is ad hoc. A face that waits at two entries with one token
-    /// gets one Data.
+    /// with its own token, but not back where it came from unless that link is ad hoc. A face that
+    /// waits at two entries with one token gets one Data.
     fn answer<O>(
         self,
         satisfied: &Satisfied<B>,
@@ -200,6 +204,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
                 let mut earlier =
                     satisfied.iter().take(i).flat_map(|entry| entry.in_records.iter().filter(waits));
+                // Not back where it came from: the face has it. On an ad-hoc link others behind the
+                // same face may lack it.
                 let is_back = record.face == ingress.key() && ingress.link_type() != LinkType::AdHoc;
                 if is_back || earlier.any(is_same) {
                     continue;

@@ -48,6 +48,8 @@ pub(crate) fn expire_within<B: PacketBuf, R: RawMutex, O: Output<B>>(
     out: &mut O,
 ) -> Expiry {
     let budget = budget.max(1);
+    // Ends first what has waited the longest: its records are then gone before the sweeps look for
+    // those of faces.
     end_pending(tables, now_ns, budget, out);
     let pit = tables.pit.next_deadline_ns();
     let strategies = tables.memory.run_timers(now_ns, budget, &|| tables.random.next());
@@ -94,5 +96,6 @@ fn end_pending<B: PacketBuf, R: RawMutex, O: Output<B>>(
             }
         }
     }
+    // Once for all: the ids of one call go back to their stripes in one go.
     tables.settle(&reserve);
 }

@@ -124,6 +124,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         let now_ns = self.context.now_ns;
+        // The limit of other hosts is no longer than that of this one: `Tables::new` has seen to
+        // it.
         // Packet format, Interest, InterestLifetime: 4 s unless the Interest has another; a router
         // may keep it shorter.
         let lifetime_ms_max = if ingress.is_local() {
@@ -174,6 +176,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                     return Some(packet);
                 }
                 Lookup::DigestNeeded(cached) if digests_left > 0 => {
+                    // With no lock held: a digest takes as long as hundreds of lookups. Whoever
+                    // computes the same one meanwhile stores the same octets.
                     digests_left -= 1;
                     self.digest_cached(&cached);
                 }
@@ -216,6 +220,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     ) -> Result<(), DropReason> {
         let strategy = self.tables.strategies.find(arrived.interest.key());
         let forwarding = forwarding.insert(Forwarding::new(strategy));
+        // Before the PIT entry is locked: no lock is held while FIB and BPT are read, and an
+        // Interest that goes nowhere by its own fault makes no entry.
         self.add_upstreams(arrived, &mut forwarding.routing)?;
         if O::TRACES {
             self.tell_route(arrived, &forwarding.routing, out);
@@ -224,6 +230,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let mut locked = loop {
             match self.insert_or_join::<O>(arrived) {
                 Ok(locked) => break locked,
+                // Once: a place that another Interest takes meanwhile is lost, and this one is
+                // refused rather than tried without end.
                 Err(Refusal::Full(PitFull::Table)) if !has_room && self.make_room(arrived, out) => {
                     has_room = true;
                 }
@@ -359,11 +367,14 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// Takes the downstream out before it is told that there is no upstream; others that wait go on
     /// waiting.
     pub(super) fn withdraw(self, mut locked: LockedEntry<'t, B, R>, arrived: &Arrived<'_, B>) {
+        // The key is kept, as the entry is released before its bucket is taken.
         let key = locked.key();
         let Some(entry) = locked.entry() else { return };
         self.tables.pit.take_downstream(entry, arrived.ingress.key(), arrived.reserve);
         let is_alone = entry.in_records.is_empty();
         drop(locked);
+        // If it is alone another downstream may still join before the entry is taken out: then it
+        // stays.
         if !is_alone {
             return;
         }
@@ -393,6 +404,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             }
             Inserted::Existing(locked) => locked,
         };
+        // Before the Interest is entered as a downstream: its own record would make every Interest
+        // look like a loop.
         if locked.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
         }
@@ -445,6 +458,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             suppression_ns: 0,
             nack: None,
         };
+        // Renewed in place, with the interval that it has grown to; the Nack of an earlier sending
+        // no longer counts.
         if let Some(own) = entry.out_records.iter_mut().find(|own| own.face == record.face) {
             record.suppression_ns = own.suppression_ns;
             *own = record;
@@ -482,6 +497,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 None => self.tables.counters.dropped(DropReason::NoBuffer),
             }
         }
+        // No lock is held from here on: the home may call back from `Output::send`.
         let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize));
         let Some(mut last) = upstreams.next() else { return };
         for next in upstreams {

@@ -72,6 +72,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 && self.record_sending(entry, Some(upstream), arrived, arrived.nonce)
                 && !is_heard
         });
+        // All out-records are entered: an answer that comes before the last copy is sent finds its
+        // own.
         drop(locked);
         let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
         for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize)) {

@@ -43,6 +43,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let strategy = self.tables.strategies.find(interest.key());
 
         let upstream = ingress.key();
+        // The Nonce must be that of the latest sending: a Nack that was on its way when the
+        // Interest was sent again says nothing of that.
         let mut locked =
             self.tables.pit.find_sent(&interest, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
         let key = locked.key();
@@ -61,6 +63,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 out.decided(Step::NackWaits);
             }
             NackVerdict::TellOne(face, reason) => {
+                // For after the lock: the Nack is sent with none held.
                 let kept = entry.packet.clone();
                 let record = self.tables.pit.take_downstream(entry, face, self.context.reserve);
                 drop(locked);

@@ -81,6 +81,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             // Before it is asked: the read may complete at once.
             Reading::Unasked => entry.reading = parked(arrived.headers),
         }
+        // The home is asked with no lock held. Another thread may complete the read before this one
+        // goes on.
         let key = locked.key();
         drop(locked);
         let counters = &self.tables.cs.tier;
@@ -105,6 +107,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 leave_out_congested(routing, arrived.now_ns);
             }
         }
+        // The entry may be answered or gone meanwhile: then there is nothing to send.
         let mut locked = self.tables.pit.lock(key)?;
         let entry = locked.entry()?;
         // Another worker may have sent it meanwhile.
@@ -185,6 +188,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         fresh_until_ns: u64,
         digest: &mut Option<[u8; 32]>,
     ) -> Option<Suits> {
+        // By name and not by ticket alone: a ticket that the home has made up may name any entry.
         let mut locked = self.tables.pit.lock(key)?;
         let entry = locked.entry()?;
         if !entry.may_match(view.name, components) {
@@ -221,6 +225,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         };
         let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
         let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
+        // Before the downstreams are answered, as in the pipeline of a Data.
         self.cache_by_plan(arriving, out);
         let may_bypass = || self.may_bypass(&entry, key);
         let is_congested = self.tables.config.cs_marking.marks(found.is_busy, may_bypass);
@@ -322,6 +327,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         self.add_upstreams(arrived, &mut forwarding.routing)?;
+        // The lock was released while FIB and BPT were read.
         let Some(mut locked) = self.tables.pit.lock(key) else { return Ok(()) };
         // Another worker may have sent it meanwhile, for a retransmission.
         if locked.entry().is_none_or(|entry| !entry.out_records.is_empty()) {

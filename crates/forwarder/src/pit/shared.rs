@@ -59,6 +59,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             reserve => (reserve, 1),
         };
         (0..rounds).find_map(|_| {
+            // The entry found is not held while its bucket is taken, because the order is bucket,
+            // then entry; so the condition is checked again under both locks.
             let (_, key) = self.sample().filter(|(size, _)| pays(*size, own, kept))?;
             let still = |entry: &PitEntry<B>| self.size(entry).is_some_and(|size| pays(size, own, kept));
             self.take_if(key, still, reserve)
@@ -108,6 +110,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             gone.for_each(|record| self.by_face.sub(record.face, reserve));
             entry.in_records.retain(|record| !is_gone(record.face));
             let is_left = before > 0 && entry.in_records.is_empty();
+            // As above: released before `take_if` comes by the bucket.
             drop(state);
             if is_left
                 && let Some(mut entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve)

@@ -149,6 +149,8 @@ impl<R: RawMutex> StrategyMemory<R> {
             Some(id) => id,
             None => self.make(&mut table, kind, key)?,
         };
+        // Every use moves the end of the record, and no wheel is touched for it: the wheel fires at
+        // the old time and is set again.
         table.record(id)?.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
         Some(LockedMemory { table, part, number, id, counted: &self.counted })
     }
@@ -187,6 +189,8 @@ impl<R: RawMutex> StrategyMemory<R> {
         let part = self.parts.get(id.part())?;
         let mut table = part.table.lock();
         let record = table.record(id.id())?;
+        // The number may be another prefix's by now: its generation differs then, as long as no PIT
+        // entry outlives 128 uses of one number.
         if record.memory.is_none() || !id.is_of_generation(record.generation) {
             return None;
         }
@@ -234,6 +238,8 @@ impl<R: RawMutex> StrategyMemory<R> {
                     }
                     None => {
                         let next_ns = table.wheel.as_ref().and_then(Wheel::next_deadline_ns);
+                        // Under the part's lock, as every store of it: none is overwritten that was
+                        // not seen.
                         part.due_ns.store(next_ns.unwrap_or(u64::MAX), Ordering::Release);
                     }
                 }
@@ -407,6 +413,8 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             self.set_wheel(now_ns);
             return false;
         }
+        // The generation changes with the record: a PIT entry that still has the number finds that
+        // it is another's.
         (record.memory, record.generation) = (None, record.generation.wrapping_add(1));
         let key = record.key;
         let tick = core::mem::take(&mut record.timer_tick);
@@ -415,6 +423,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
             wheel.remove(self.id);
         }
+        // There is room: it was made with the record.
         free.push(self.id);
         true
     }
