@@ -113,7 +113,6 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
 
     /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
     /// anywhere.
-    #[allow(clippy::too_many_arguments)]
     fn process_interest<O: Output<B>>(
         self,
         ingress: &FaceHold<'_>,

@@ -208,7 +208,6 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3) for all that wait for the Data.
-    #[allow(clippy::too_many_arguments)]
     #[inline(never)]
     fn answer_from_tier(
         self,
