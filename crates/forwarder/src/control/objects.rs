@@ -91,7 +91,7 @@ impl<B: PacketBuf, R: RawMutex> ObjectControl<'_, B, R> {
         self.objects.asked(object)
     }
 
-    /// Says which faces' Interests are no demand, at most [`OBJECT_NEIGHBOURS_MAX`].
+    /// Says which faces' Interests are no demand, at most [`crate::OBJECT_NEIGHBOURS_MAX`].
     pub fn neighbours(&self, faces: &[FaceId]) {
         self.objects.set_neighbours(faces.iter().filter_map(|face| self.faces.key_of(*face)));
     }

@@ -13,7 +13,7 @@ use crate::strategy::memory_id::MemoryId;
 use crate::tables::Tables;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
-/// [`Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
+/// [`crate::Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
 /// is due at once again.
 pub(crate) const EXPIRED_PER_CALL_MAX: usize = 512;
 
@@ -23,7 +23,7 @@ pub(crate) const TABLES_TURN_NS: u64 = 10_000_000;
 /// How long after a turn of Data of objects that leave the next one comes.
 pub(crate) const OBJECTS_TURN_NS: u64 = 1_000_000;
 
-/// What one call of [`Forwarder::expire_within`] came to.
+/// What one call of [`crate::Forwarder::expire_within`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// When to call again; `None` if nothing waits.
