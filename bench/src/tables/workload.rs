@@ -40,15 +40,15 @@ impl Bench {
     pub fn new(case: &Case) -> Result<Self, Error> {
         let mut config = Config::new(|_| [0; 32]);
         let room = case.cached.max(1);
-        config.pit_entries_max = (case.pending * case.workers * 2).max(config.pit_entries_max);
-        config.pit_entries_per_face_max = config.pit_entries_max;
-        config.pit_entries_per_holder_max = config.pit_entries_max;
+        config.pit.entries_max = (case.pending * case.workers * 2).max(config.pit.entries_max);
+        config.pit.entries_per_face_max = config.pit.entries_max;
+        config.pit.entries_per_holder_max = config.pit.entries_max;
         config.cs_admit = case.cached > 0;
         config.cs_serve = case.cached > 0;
-        config.cs_packets_max = case.cached;
-        config.cs_entries_max = room * (case.components + 1);
-        config.cs_octets_max = u64::MAX >> 1;
-        config.fib_entries_max = (case.routes as usize + 1).max(config.fib_entries_max);
+        config.cs.packets_max = case.cached;
+        config.cs.entries_max = room * (case.components + 1);
+        config.cs.octets_max = u64::MAX >> 1;
+        config.fib.entries_max = (case.routes as usize + 1).max(config.fib.entries_max);
         let names = Names { routes: case.routes, components: case.components };
         let core = Core::new(config, 1).map_err(|e| Error::Usage(e.to_string()))?;
         let upstream =
@@ -60,7 +60,7 @@ impl Bench {
     pub fn add_routes(&self) -> Result<(), Error> {
         for route in 0..self.case.routes {
             let name = self.names.route(route);
-            let added = self.core.fib_add_nexthop(name.as_name(), self.upstream, 10);
+            let added = self.core.fib().add_nexthop(name.as_name(), self.upstream, 10);
             added.map_err(|e| Error::Subject(format!("route {route}: {e}")))?;
         }
         Ok(())
@@ -335,7 +335,7 @@ fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
 /// Exchanges under a strategy, after enough of them for it to know nearly all prefixes.
 fn remembered(bench: &Bench, strategy: &str, runs: u32) -> Result<Samples, Error> {
     let strategy = Name::new().join_generic(strategy);
-    let chosen = bench.core.strategy_set(Name::new().as_name(), strategy.as_name());
+    let chosen = bench.core.strategies().set(Name::new().as_name(), strategy.as_name());
     chosen.map_err(|e| Error::Usage(e.to_string()))?;
     let mut worker = bench.worker(0)?;
     let before = resident_octets()?;
@@ -399,7 +399,7 @@ fn half_cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     let mut worker = bench.worker(0)?;
     worker.exchange(room);
     worker.expect_sent(room, room)?;
-    bench.core.cs_config(&CsChange { admit: Some(false), ..CsChange::default() });
+    bench.core.cs().configure(&CsChange { admit: Some(false), ..CsChange::default() });
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     for _ in 0..runs {
         let Done { count, ns, cpu_ns } = worker.run(bench.case.run_ns, |worker, count| {

@@ -181,7 +181,7 @@ struct Router {
 impl Router {
     fn start(cs_packets_max: usize, spec: ListenSpec) -> Result<Self, Box<dyn std::error::Error>> {
         let mut config = Config::new(|_| [0; 32]);
-        config.cs_packets_max = cs_packets_max;
+        config.cs.packets_max = cs_packets_max;
         let core = Arc::new(Core::new(config, 1)?);
         let (plane, inbox) = DataPlane::start(DataPlaneOptions::default(), core.clone())?;
         let local = plane.listen(spec)?;
@@ -197,7 +197,7 @@ impl Router {
     }
 
     fn route_to(&self, face: FaceId) -> Result<(), Box<dyn std::error::Error>> {
-        Ok(self.core.fib_add_nexthop("/bench".parse::<Name>()?.as_name(), face, 0)?)
+        Ok(self.core.fib().add_nexthop("/bench".parse::<Name>()?.as_name(), face, 0)?)
     }
 }
 

@@ -324,7 +324,8 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
         scopes.push(Scope::Localhop);
     }
     for scope in scopes {
-        core.fib_add_nexthop(scope.prefix().as_name(), plane.internal_face(), 0)
+        core.fib()
+            .add_nexthop(scope.prefix().as_name(), plane.internal_face(), 0)
             .map_err(|error| Failure::new(Exit::Failed, format!("no route for management: {error}")))?;
     }
     Ok(())
@@ -522,11 +523,11 @@ mod tests {
         let text = format!("[faces]\nlisten = [\"unix://{}\"]\n", socket.display());
         let router = Router::start(Config::parse(&text, Path::new("namely.toml")).unwrap()).unwrap();
         let core = &router.core;
-        let faces = core.faces_snapshot().len();
+        let faces = core.faces().snapshot().len();
         let [mut consumer, _silent] = [(); 2].map(|()| UnixStream::connect(&socket).unwrap());
-        eventually("two faces", || core.faces_snapshot().len() == faces + 2);
-        let silent = core.faces_snapshot().iter().map(|face| face.id).max().unwrap();
-        core.fib_add_nexthop(Name::new().as_name(), silent, 0).unwrap();
+        eventually("two faces", || core.faces().snapshot().len() == faces + 2);
+        let silent = core.faces().snapshot().iter().map(|face| face.id).max().unwrap();
+        core.fib().add_nexthop(Name::new().as_name(), silent, 0).unwrap();
         for step in 1..=24usize {
             for i in 0..128u64 {
                 let name = Name::new().join_generic("a").join_number(50, (step as u64) * 128 + i);

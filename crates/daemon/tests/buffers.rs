@@ -10,7 +10,7 @@ use support::{App, Router, data, interest};
 #[test]
 fn packets_travel_and_are_cached_and_evicted_in_buffers_that_are_there() {
     let mut config = Config::new(|_| [0; 32]);
-    config.cs_packets_max = 200;
+    config.cs.packets_max = 200;
     let router = Router::start_with_config(DataPlaneOptions::default(), config);
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);

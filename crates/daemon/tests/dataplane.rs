@@ -351,7 +351,7 @@ fn peers_wait_while_the_control_thread_is_far_behind_and_it_misses_no_event() {
 fn a_route_that_data_has_shown_is_there_before_who_asked_can_ask_along_it() {
     let router = Router::start();
     let strategy = name("/self-learning");
-    router.core.strategy_set(name("/").as_name(), strategy.as_name()).unwrap();
+    router.core.strategies().set(name("/").as_name(), strategy.as_name()).unwrap();
     let address = router.listen_udp();
     let neighbours = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     for neighbour in &neighbours {

@@ -23,7 +23,7 @@ fn resident() -> usize {
 #[test]
 fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
     let mut config = Config::new(|_| [0; 32]);
-    config.cs_packets_max = 0;
+    config.cs.packets_max = 0;
     let router = Router::start_with_config(DataPlaneOptions::default(), config);
     let (mut producer, face) = router.connect();
     router.route("/a", face);

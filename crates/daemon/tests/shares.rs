@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_daemon::dataplane::DataPlaneOptions;
-use namely_forwarder::{Config, DropReason};
+use namely_forwarder::{Config, DropReason, PitLimits};
 use namely_skip::eventually;
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::FaceEventKind;
@@ -20,9 +20,12 @@ const PIT_ENTRIES: usize = 4000;
 
 fn router() -> Router {
     let config = Config {
-        pit_entries_max: PIT_ENTRIES,
-        pit_entries_per_face_max: PIT_ENTRIES / 2,
-        pit_entries_per_holder_max: PIT_ENTRIES,
+        pit: PitLimits {
+            entries_max: PIT_ENTRIES,
+            entries_per_face_max: PIT_ENTRIES / 2,
+            entries_per_holder_max: PIT_ENTRIES,
+            ..PitLimits::default()
+        },
         ..Config::new(|_| [0; 32])
     };
     Router::start_with_config(DataPlaneOptions::default(), config)
@@ -86,7 +89,7 @@ fn a_third_neighbour_answers_for_nobody() {
         assert_eq!(producer.receive(), interest(&uri));
         poisoner.send(&data(&uri, 50));
         eventually("it is unsolicited", || unsolicited() == i + 1);
-        assert_eq!(router.core.cs_status().packets as u64, i);
+        assert_eq!(router.core.cs().status().packets as u64, i);
         producer.send(&data(&uri, 100));
         assert_eq!(app.receive(), data(&uri, 100));
     }

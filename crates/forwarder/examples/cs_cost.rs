@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use namely_forwarder::{
-    Config, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received, UnsolicitedPolicy,
+    Config, CsLimits, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
+    UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -41,9 +42,7 @@ fn data(i: usize) -> Packet {
 
 fn router(packets: usize, policy: CsPolicy, admit: bool) -> Router {
     let config = Config {
-        cs_packets_max: packets,
-        cs_entries_max: 8 * packets,
-        cs_octets_max: u64::MAX,
+        cs: CsLimits { packets_max: packets, entries_max: 8 * packets, octets_max: u64::MAX },
         cs_policy: policy,
         cs_admit: admit,
         unsolicited: UnsolicitedPolicy::AdmitAll,
@@ -100,9 +99,9 @@ fn main() {
             };
             (0..batch).map(|_| one()).collect()
         };
-        let hits = router.cs_status().hits;
+        let hits = router.cs().status().hits;
         let hit = time(8, interests, &router, face);
-        let info = router.cs_status();
+        let info = router.cs().status();
         println!("{} {} packets", policy.name(), info.packets);
         println!(
             "hit               {hit:.0} ns ({:.1} % of Interests)",

@@ -4,8 +4,8 @@
 //! What the first lookups of a packet will read is known as soon as its name is hashed. So a batch
 //! is hashed first; then the table lines of all its packets are prefetched (`prefetch`), whose
 //! misses overlap because nothing waits for them; then the packets are processed one by one, in the
-//! order in which they came, as [`Forwarder::receive`] does. Asking ahead decides nothing: a table
-//! that changes meanwhile costs a miss.
+//! order in which they came, as [`crate::Forwarder::receive`] does. Asking ahead decides nothing: a
+//! table that changes meanwhile costs a miss.
 
 use alloc::alloc::{Layout, handle_alloc_error};
 use alloc::boxed::Box;
@@ -13,15 +13,10 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
 
-use lock_api::RawMutex;
-use namely_wire::tlv::read_tlv;
-use namely_wire::{PACKET_OCTETS_MAX, types};
-
-use crate::config::ConfigError;
-use crate::faces::{BatchContext, FaceId};
-use crate::forwarder::Forwarder;
+use crate::error::ConfigError;
+use crate::face_id::FaceId;
 use crate::hash::NameHashes;
-use crate::packet::{Output, PacketBuf, Received};
+use crate::packet::Received;
 use crate::pit::Satisfied;
 use crate::pool::{Apart, boxed};
 use crate::reserve::Reserve;
@@ -33,20 +28,20 @@ const AHEAD: usize = 32;
 /// Packets to be processed together, each with the face that it came from, and the memory that
 /// processing them takes: none of it is on the stack.
 pub struct Batch<B> {
-    packets: Vec<(FaceId, Received<B>)>,
+    pub(crate) packets: Vec<(FaceId, Received<B>)>,
     packets_max: usize,
     // Used again for each group: making them anew would clear more memory than a packet has.
-    hashes: Box<[NameHashes]>,
-    work: Apart<Work<B>>,
+    pub(crate) hashes: Box<[NameHashes]>,
+    pub(crate) work: Apart<Work<B>>,
 }
 
 /// What a batch is processed with.
-struct Work<B> {
-    reserve: Reserve,
+pub(crate) struct Work<B> {
+    pub(crate) reserve: Reserve,
     /// Of a name of a forwarding hint.
-    hint: RefCell<Box<[NameHashes]>>,
+    pub(crate) hint: RefCell<Box<[NameHashes]>>,
     /// What the Data that is processed has satisfied.
-    satisfied: Satisfied<B>,
+    pub(crate) satisfied: Satisfied<B>,
 }
 
 impl<B> Batch<B> {
@@ -120,74 +115,4 @@ impl<B> Default for Batch<B> {
     fn default() -> Self {
         Batch::new()
     }
-}
-
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Processes all packets of `batch`, in their order, and leaves it empty: the same as
-    /// [`Forwarder::receive`] for each of them, in less time.
-    pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
-        let Batch { packets, hashes, work, .. } = batch;
-        let Work { reserve, hint, satisfied } = &mut **work;
-        let (reserve, hint) = (&*reserve, &*hint);
-        reserve.begin(packets.len());
-        let context = BatchContext::new(&self.faces, &self.counters, reserve, Some(hint), now_ns);
-        let mut packets = packets.drain(..);
-        while !packets.as_slice().is_empty() {
-            let group = packets.as_slice().len().min(hashes.len());
-            self.read_ahead(&packets.as_slice()[..group], hashes);
-            for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
-                self.process(&context, face, received, (hashes, satisfied), out);
-                reserve.next();
-            }
-        }
-        self.settle(reserve);
-    }
-
-    /// Hashes the names of packets, and brings what their lookups read first into the processor's
-    /// cache. Not inlined, nor are the pipelines: each frame is on the stack only while its work is
-    /// done.
-    #[inline(never)]
-    fn read_ahead(&self, packets: &[(FaceId, Received<B>)], hashes: &mut [NameHashes]) {
-        for ((_, received), hashes) in packets.iter().zip(hashes.iter_mut()) {
-            self.hasher.fill(name_octets(received.packet.as_ref()), hashes);
-            self.pit.prefetch_bucket(hashes.whole());
-            self.fib.prefetch_lengths(hashes);
-        }
-        let is_interest = |received: &Received<B>| {
-            received.headers.nack.is_none()
-                && received.packet.as_ref().first() == Some(&(types::INTEREST as u8))
-        };
-        let is_data = |received: &Received<B>| received.packet.as_ref().first() == Some(&(types::DATA as u8));
-        let those = |is: fn(&Received<B>) -> bool| {
-            let packets = packets.iter().zip(hashes.iter());
-            packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
-        };
-        // Each step prefetches what the next one reads: as late as can be, so that it has come by
-        // then.
-        those(is_interest).for_each(|hashes| self.fib.prefetch_buckets(hashes));
-        self.cs.prefetch_names(those(is_interest));
-        let leaving = self.cs.prefetch_insertions(those(is_data));
-        for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {
-            if is_interest(received) {
-                self.fib.prefetch_entry(hashes);
-            } else {
-                self.pit.prefetch_entry(hashes.whole());
-            }
-        }
-        let found = self.cs.prefetch_found(those(is_interest));
-        self.cs.prefetch_leaving(&leaving);
-        self.cs.prefetch_lists(those(is_data));
-        self.cs.prefetch_packets(&found);
-    }
-}
-
-/// The octets of the name in a packet that was not checked; `None` if there is no name where it
-/// must be.
-pub(crate) fn name_octets(packet: &[u8]) -> &[u8] {
-    let name = || {
-        let outer = read_tlv(packet).ok()?;
-        let name = read_tlv(outer.value).ok().filter(|first| first.typ == types::NAME)?;
-        (packet.len() <= PACKET_OCTETS_MAX).then_some(name.value)
-    };
-    name().unwrap_or_default()
 }

@@ -7,15 +7,18 @@
 
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::NameRef;
 
-use crate::config::ConfigError;
-use crate::faces::{FaceId, FaceKey};
-use crate::hash::{NameHasher, NameHashes};
+use crate::error::ConfigError;
+use crate::face_id::{FaceId, FaceKey};
+use crate::hash::NameHasher;
+use crate::limits::BindingLimits;
+use crate::lock_order::WriterLock;
+use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
-use crate::shares::{Charged, Holder, Ledger, Names};
+use crate::shares::{Charged, Holder, Ledger};
 use crate::slab::{ENTRIES_MAX, Id, NONE};
 
 /// What a successful bind can say.
@@ -84,14 +87,15 @@ impl Node {
         (self.face.map_or(0, FaceKey::bits), u64::from(self.beneath) << 1 | bound)
     }
 
-    fn from_pair((face, state): Pair) -> Self {
+    fn from_pair(pair: Pair) -> Self {
+        let (face, state) = pair;
         Node { face: (state & 1 == 1).then(|| FaceKey::from_bits(face)), beneath: (state >> 1) as u32 }
     }
 }
 
 pub(crate) struct Bpt<R> {
     table: PrefixTable,
-    control: Mutex<R, Control>,
+    control: WriterLock<R, Control>,
     bindings_max: usize,
 }
 
@@ -115,7 +119,8 @@ struct Binder {
 
 impl<R: RawMutex> Bpt<R> {
     /// `holder_max` is what one holder may have.
-    pub(crate) fn new(bindings_max: usize, holder_max: Names) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &BindingLimits) -> Result<Self, ConfigError> {
+        let (bindings_max, holder_max) = (limits.entries_max, limits.per_holder_max());
         let nodes_max = bindings_max.saturating_mul(NODES_PER_BINDING).min(ENTRIES_MAX);
         let table = PrefixTable::new(nodes_max)?;
         let control = Control {
@@ -125,7 +130,7 @@ impl<R: RawMutex> Bpt<R> {
             ledger: Ledger::new(holder_max),
             len: 0,
         };
-        Ok(Bpt { table, control: Mutex::new(control), bindings_max })
+        Ok(Bpt { table, control: WriterLock::new(control), bindings_max })
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -146,7 +151,7 @@ impl<R: RawMutex> Bpt<R> {
 
     /// The face that bound a prefix of `key`. Rule 1 leaves at most one.
     pub(crate) fn find(&self, key: Key<'_>) -> Option<FaceKey> {
-        self.table.find_longest(&self.control, key, bound_to)
+        self.table.find_longest(self.control.mutex(), key, bound_to)
     }
 
     /// Binds the name of `key` for a face, for which `who` pays. If it is refused, nothing has
@@ -161,6 +166,8 @@ impl<R: RawMutex> Bpt<R> {
         if *len >= self.bindings_max {
             return Err(BindError::TableFull);
         }
+        // The memory of the lists first: after that only a node can be refused, and those before it
+        // are taken back.
         by_face.reserve().and_then(|()| binders.reserve()).map_err(|_| BindError::NoMemory)?;
         match ledger.charge(who, key.octets.len()) {
             Charged::Yes => {}
@@ -173,6 +180,8 @@ impl<R: RawMutex> Bpt<R> {
                 false => node.beneath += 1,
             });
             if let Err(none) = changed {
+                // Readers may have seen the nodes above, which bind nothing: only the last one
+                // names the face.
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
                 ledger.credit(who, key.octets.len());
                 return Err(none.into());
@@ -216,10 +225,11 @@ impl<R: RawMutex> Bpt<R> {
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
-        (hashes, octets): (&mut NameHashes, &mut NameOctets),
+        work: &mut Work,
         face: FaceKey,
         count: usize,
     ) -> usize {
+        let (hashes, octets) = work.parts();
         let control = &mut *self.control.lock();
         for removed in 0..count {
             let next = control.by_face.first_from(&(face, NONE)).map(|(next, ())| next);
@@ -245,12 +255,13 @@ impl<R: RawMutex> Bpt<R> {
     /// Shows the bindings of some places; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
-        places: (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, FaceId) -> bool,
     ) -> Option<Id> {
         let control = self.control.lock();
-        self.table.walk(&control.writer, places, octets, |name, pairs| {
+        self.table.walk(&control.writer, from, count, octets, |name, pairs| {
             bound_to(0, pairs).is_none_or(|face| show(name, face.id()))
         })
     }

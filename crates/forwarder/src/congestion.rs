@@ -16,9 +16,12 @@ use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name, NameRef};
 
-use crate::faces::{FaceHold, FaceKey};
-use crate::forwarder::Forwarder;
+use crate::face_id::FaceKey;
+use crate::faces::{FaceHold, Faces};
+use crate::lock_order::LeafLock;
 use crate::packet::{Outgoing, Output, PacketBuf};
+use crate::random::Random;
+use crate::tier::TierCounters;
 
 /// `/localhop/nb-cc`, as the octets of a name.
 const PREFIX: &[u8] = b"\x08\x08localhop\x08\x05nb-cc";
@@ -37,34 +40,9 @@ pub const TOLD_FACES_MAX: usize = 256;
 
 /// The neighbours that were told of congestion, and when they are told again.
 #[derive(Default)]
-pub(crate) struct Told {
+struct Told {
     faces: Vec<FaceKey>,
     next_ns: u64,
-}
-
-/// Who marks Data that comes from the tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TierMarking {
-    /// Nobody.
-    Never,
-    /// A router whose tier has as many pending requests as its threshold says.
-    Threshold,
-    /// The same, but only if no upstream is left to which it could pass its load (NB-Cache's lazy
-    /// notification).
-    #[default]
-    Lazy,
-}
-
-impl TierMarking {
-    /// Returns true if Data is to be marked, when the tier `is_busy` and there is an upstream that
-    /// has not announced congestion, or not.
-    pub(crate) fn marks(self, is_busy: bool, may_bypass: impl FnOnce() -> bool) -> bool {
-        match self {
-            TierMarking::Never => false,
-            TierMarking::Threshold => is_busy,
-            TierMarking::Lazy => is_busy && !may_bypass(),
-        }
-    }
 }
 
 /// Returns true if an Interest of this name is an announcement.
@@ -73,35 +51,52 @@ pub(crate) fn is_announcement(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(PREFIX)
 }
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Labels the face that an announcement came from. One that came from an application, or from a
-    /// link with several peers, says nothing of where Interests go.
-    #[cold]
-    pub(crate) fn hear(&self, ingress: &FaceHold<'_>, view: &InterestView<'_>, now_ns: u64) {
-        let counters = &self.cs.tier;
-        let is_neighbour = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
-        let lifetime_ms = view.lifetime_or_default_ms().min(LABEL_MS_MAX);
-        let until_ns = match view.name.as_bytes().strip_prefix(PREFIX) {
-            Some(BUSY) if is_neighbour => now_ns.saturating_add(lifetime_ms.saturating_mul(1_000_000)),
-            Some(FREE) if is_neighbour => 0,
-            _ => return counters.announcements_refused.add(1),
-        };
-        ingress.set_congested(until_ns);
-        counters.announcements_heard.add(1);
+/// Labels the face that an announcement came from. One that came from an application, or from a
+/// link with several peers, says nothing of where Interests go.
+#[cold]
+pub(crate) fn hear(counters: &TierCounters, ingress: &FaceHold<'_>, view: &InterestView<'_>, now_ns: u64) {
+    let is_neighbour = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
+    let lifetime_ms = view.lifetime_or_default_ms().min(LABEL_MS_MAX);
+    let until_ns = match view.name.as_bytes().strip_prefix(PREFIX) {
+        Some(BUSY) if is_neighbour => now_ns.saturating_add(lifetime_ms.saturating_mul(1_000_000)),
+        Some(FREE) if is_neighbour => 0,
+        _ => return counters.announcements_refused.add(1),
+    };
+    ingress.set_congested(until_ns);
+    counters.announcements_heard.add(1);
+}
+
+/// What is said to neighbours of the load of this router's tier.
+pub(crate) struct Announcements<R> {
+    /// How often it is said, ns; 0: never.
+    interval_ns: u64,
+    /// Taken alone.
+    told: LeafLock<R, Told>,
+}
+
+/// What an announcement is made with and counted by.
+#[derive(Clone, Copy)]
+pub(crate) struct Announcing<'t> {
+    pub(crate) counters: &'t TierCounters,
+    pub(crate) random: &'t Random,
+}
+
+impl<R: RawMutex> Announcements<R> {
+    pub(crate) fn new(interval_ns: u64) -> Self {
+        Announcements { interval_ns, told: LeafLock::new(Told::default()) }
     }
 
     /// The tier had too much to do when an Interest of `downstream` came: so that is told, now and
     /// until it is over.
     #[cold]
-    pub(crate) fn tell_of_congestion(
+    pub(crate) fn tell<B: PacketBuf>(
         &self,
         downstream: &FaceHold<'_>,
+        with: Announcing<'_>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) {
-        if self.config.cs_announce_ns == 0
-            || downstream.is_local()
-            || downstream.link_type() != LinkType::PointToPoint
+        if self.interval_ns == 0 || downstream.is_local() || downstream.link_type() != LinkType::PointToPoint
         {
             return;
         }
@@ -111,59 +106,79 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         if told.faces.len() >= TOLD_FACES_MAX {
             drop(told);
-            return self.cs.tier.announcements_full.add(1);
+            return with.counters.announcements_full.add(1);
         }
         if told.faces.is_empty() {
-            told.next_ns = now_ns.saturating_add(self.config.cs_announce_ns);
+            told.next_ns = now_ns.saturating_add(self.interval_ns);
         }
         if told.faces.try_reserve(1).is_err() {
             drop(told);
-            return self.cs.tier.announcements_full.add(1);
+            return with.counters.announcements_full.add(1);
         }
         told.faces.push(downstream.key());
+        // The lock is given back first: the home may call back from `Output::send`.
         drop(told);
-        self.announce(downstream, true, out);
+        self.announce(downstream, true, with, out);
     }
 
     /// Tells neighbours again, or that it is over; returns when to do so next.
-    pub(crate) fn announce_due(&self, now_ns: u64, out: &mut impl Output<B>) -> Option<u64> {
+    pub(crate) fn tell_due<B: PacketBuf>(
+        &self,
+        faces: &Faces<R>,
+        with: Announcing<'_>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) -> Option<u64> {
         let told = self.told.lock();
-        let Told { faces, next_ns } = &*told;
-        if faces.is_empty() || now_ns < *next_ns {
-            return (!faces.is_empty()).then_some(*next_ns);
+        let Told { faces: known, next_ns } = &*told;
+        if known.is_empty() || now_ns < *next_ns {
+            return (!known.is_empty()).then_some(*next_ns);
         }
         drop(told);
-        self.announce_again(now_ns, out)
+        self.tell_again(faces, with, now_ns, out)
     }
 
     #[cold]
-    fn announce_again(&self, now_ns: u64, out: &mut impl Output<B>) -> Option<u64> {
+    fn tell_again<B: PacketBuf>(
+        &self,
+        faces: &Faces<R>,
+        with: Announcing<'_>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) -> Option<u64> {
+        // Asked with no lock held: the home may take one of its own to answer.
         let is_busy = out.tier_is_busy();
         let mut told = self.told.lock();
-        told.faces.retain(|face| self.faces.is_registered(*face));
-        told.next_ns = now_ns.saturating_add(self.config.cs_announce_ns);
-        let faces = if is_busy { told.faces.clone() } else { core::mem::take(&mut told.faces) };
+        told.faces.retain(|face| faces.is_registered(*face));
+        told.next_ns = now_ns.saturating_add(self.interval_ns);
+        let known = if is_busy { told.faces.clone() } else { core::mem::take(&mut told.faces) };
         let next_ns = (!told.faces.is_empty()).then_some(told.next_ns);
         drop(told);
-        for face in faces {
-            if let Some(face) = self.faces.hold_key(face) {
-                self.announce(&face, is_busy, out);
+        for face in known {
+            if let Some(face) = faces.hold_key(face) {
+                self.announce(&face, is_busy, with, out);
             }
         }
         next_ns
     }
 
-    fn announce(&self, face: &FaceHold<'_>, is_busy: bool, out: &mut impl Output<B>) {
-        let lifetime_ns = self.config.cs_announce_ns.saturating_mul(PERIODS);
+    fn announce<B: PacketBuf>(
+        &self,
+        face: &FaceHold<'_>,
+        is_busy: bool,
+        with: Announcing<'_>,
+        out: &mut impl Output<B>,
+    ) {
+        let lifetime_ns = self.interval_ns.saturating_mul(PERIODS);
         let name = Name::new().join_generic("localhop").join_generic("nb-cc");
         let name = name.join_generic(if is_busy { "busy" } else { "free" });
         let interest = InterestBuilder::new(name)
-            .nonce(self.next_nonce())
+            .nonce(with.random.nonce())
             .lifetime_ms((lifetime_ns / 1_000_000).clamp(1, LABEL_MS_MAX))
             .hop_limit(1)
             .build();
         if let Some(packet) = B::build(interest.len(), |octets| octets.copy_from_slice(&interest)) {
-            self.cs.tier.announcements_sent.add(1);
+            with.counters.announcements_sent.add(1);
             let headers = LpHeaders::default();
             out.send(face.id(), Outgoing { packet, headers, hop_limit: None });
         }
@@ -173,18 +188,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_is_marked_by_the_truth_table_of_nb_cache() {
-        let marks = |rule: TierMarking| {
-            [(false, true), (false, false), (true, true), (true, false)]
-                .map(|(is_busy, may_bypass)| rule.marks(is_busy, || may_bypass))
-        };
-        assert_eq!(marks(TierMarking::Lazy), [false, false, false, true]);
-        assert_eq!(marks(TierMarking::Threshold), [false, false, true, true]);
-        assert_eq!(marks(TierMarking::Never), [false; 4]);
-        assert_eq!(TierMarking::default(), TierMarking::Lazy);
-    }
 
     #[test]
     fn an_announcement_is_known_by_its_name() {

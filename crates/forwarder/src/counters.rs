@@ -3,29 +3,10 @@
 use alloc::boxed::Box;
 use core::cell::Cell;
 
-use crate::config::ConfigError;
+use crate::counter::Counter;
+use crate::error::ConfigError;
 use crate::pool::boxed;
-use crate::sync::plain::{AtomicU64, Ordering};
 use crate::tier::TierCounts;
-
-/// A number that only grows; readers may be a moment behind.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self, n: u64) {
-        // Relaxed here and below: a count orders nothing else.
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    pub(crate) fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
 
 /// Why a packet was dropped. Each has one counter; [`DropReason::label`] is its stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -359,7 +340,7 @@ pub struct ObjectCounts {
     pub evicted: u64,
     /// Data that left with them.
     pub evicted_data: u64,
-    /// Data of no object that were refused ([`crate::Forwarder::objects_only`]).
+    /// Data of no object that were refused (`ObjectControl::only`).
     pub unregistered: u64,
 }
 

@@ -12,10 +12,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
+use crate::hash::NameHasher;
 use crate::hash::{STEP, mix};
+use crate::limits::DeadNonceLimits;
+use crate::lock_order::LeafLock;
+use crate::pit::entry::PitEntry;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
@@ -32,7 +36,7 @@ pub(crate) struct DeadNonces<R> {
 
 #[repr(align(64))]
 struct Part<R> {
-    ring: Mutex<R, Ring>,
+    ring: LeafLock<R, Ring>,
     /// Nonces in the ring, written under its lock: nobody locks an empty one to look into it.
     len: AtomicU32,
 }
@@ -56,7 +60,8 @@ struct DeadNonce {
 }
 
 impl<R: RawMutex> DeadNonces<R> {
-    pub(crate) fn new(entries_max: usize, lifetime_ns: u64) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &DeadNonceLimits) -> Result<Self, ConfigError> {
+        let DeadNonceLimits { entries_max, lifetime_ns } = *limits;
         let parts = (entries_max / PART_ENTRIES_MIN).clamp(1, PARTS);
         let (each, more) = (entries_max / parts, entries_max % parts);
         let mut rings = (0..parts).map(|i| Ring::new(each + usize::from(i < more)));
@@ -67,7 +72,7 @@ impl<R: RawMutex> DeadNonces<R> {
                 failed = Some(error);
                 Ring::none()
             });
-            Part { ring: Mutex::new(ring), len: AtomicU32::new(0) }
+            Part { ring: LeafLock::new(ring), len: AtomicU32::new(0) }
         })?;
         failed.map_or(Ok(DeadNonces { parts, lifetime_ns }), Err)
     }
@@ -91,7 +96,18 @@ impl<R: RawMutex> DeadNonces<R> {
         let mut ring = part.ring.lock();
         ring.forget(now_ns);
         ring.add(key, now_ns.saturating_add(self.lifetime_ns));
+        // After the Nonce is in, and under the lock: a reader that sees 0 came before it.
         part.len.store(ring.len as u32, Ordering::Release);
+    }
+
+    /// Remembers the Nonces that a finished entry was sent with: the insertion into the dead-nonce
+    /// list of the Interest Finalize pipeline (NFD developer guide 4.2.6).
+    pub(crate) fn add_sent<B: AsRef<[u8]>>(&self, entry: &PitEntry<B>, hasher: &NameHasher, now_ns: u64) {
+        if entry.out_records.is_empty() {
+            return;
+        }
+        let name_hash = hasher.whole(entry.name());
+        entry.out_records.iter().for_each(|record| self.add(name_hash, record.nonce, now_ns));
     }
 
     fn part(&self, key: u64) -> &Part<R> {
@@ -180,7 +196,7 @@ mod tests {
     use super::*;
 
     fn list(entries_max: usize, lifetime_ns: u64) -> DeadNonces<parking_lot::RawMutex> {
-        DeadNonces::new(entries_max, lifetime_ns).unwrap()
+        DeadNonces::new(&DeadNonceLimits { entries_max, lifetime_ns }).unwrap()
     }
 
     #[test]

@@ -10,11 +10,15 @@
 
 use alloc::vec::Vec;
 
+use lock_api::RawMutex;
 use namely_wire::NackReason;
+use namely_wire::mgmt::LinkType;
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
 use crate::inline_vec::InlineVec;
-use crate::pit::{InRecords, OutRecords};
+use crate::lock_order::{LeafGuard, LeafLock};
+use crate::pit::entry::{InRecords, OutRecords, PitEntry};
 
 /// The most faces that discoveries of the strategy self-learning go to.
 pub const DISCOVERY_FACES_MAX: usize = 256;
@@ -33,6 +37,40 @@ pub const DOUBTED_NS: u64 = 30_000_000_000;
 
 /// Faces of one Interest.
 pub(crate) type Keys = InlineVec<FaceKey, 8>;
+
+/// The faces that are for discovery, behind their lock.
+pub(crate) struct Discovery<R>(LeafLock<R, DiscoveryFaces>);
+
+impl<R: RawMutex> Discovery<R> {
+    pub(crate) fn new() -> Self {
+        Discovery(LeafLock::new(DiscoveryFaces::default()))
+    }
+
+    /// The same under the lock of an entry, of which the faces that wait are read meanwhile.
+    pub(crate) fn lock_under<B>(&self, entry: &PitEntry<B>) -> LeafGuard<'_, R, DiscoveryFaces> {
+        self.0.lock_under(entry)
+    }
+
+    /// The faces, for a caller that holds no lock but perhaps that of a name.
+    pub(crate) fn lock(&self) -> LeafGuard<'_, R, DiscoveryFaces> {
+        self.0.lock()
+    }
+
+    /// The group that was asked in the place of a neighbour which receives that by unicast.
+    #[cold]
+    pub(crate) fn group_asked_with(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
+        let is_single = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
+        is_single.then(|| self.lock().group_of_copied(ingress.key())).flatten()
+    }
+
+    /// Data has answered a discovery by this face, which several peers may be behind.
+    #[cold]
+    pub(crate) fn answered_by(&self, ingress: &FaceHold<'_>, now_ns: u64) {
+        if ingress.link_type() != LinkType::PointToPoint {
+            self.lock().answered(ingress.key(), now_ns);
+        }
+    }
+}
 
 /// The faces that are for discovery.
 #[derive(Debug, Default)]

@@ -4,15 +4,17 @@
 //! pending afterwards, no strategy learns. What is told is of several moments, one for each table.
 //! The order is that of the pipelines of an Interest (NFD developer guide, 4.2).
 
+use crate::cs::status::CachedData;
+use crate::pit::status::PendingInterest;
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::{NackReason, Name, NameRef};
+use namely_wire::{Name, NameRef};
 
-use crate::faces::FaceId;
-use crate::forwarder::Forwarder;
+use crate::face_id::FaceId;
 use crate::packet::PacketBuf;
 use crate::strategy::Measured;
+use crate::tables::Tables;
 
 /// Maximum number of pending Interests for one name that are told: others differ in selectors or
 /// hint.
@@ -43,39 +45,6 @@ pub struct Explanation {
     pub pit_entries_max: usize,
 }
 
-/// A Data in the content store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CachedData {
-    /// Its name.
-    pub name: Name,
-    /// Its octets.
-    pub octets: usize,
-    /// Until when it is fresh, ns.
-    pub fresh_until_ns: u64,
-}
-
-/// A pending Interest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingInterest {
-    /// When it ends, ns.
-    pub expires_at_ns: u64,
-    /// Who waits for the answer.
-    pub downstreams: Vec<FaceId>,
-    /// Where it was sent.
-    pub upstreams: Vec<SentTo>,
-}
-
-/// Where a pending Interest was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentTo {
-    /// The face.
-    pub face: FaceId,
-    /// When, ns.
-    pub sent_at_ns: u64,
-    /// The Nack that came from there.
-    pub nack: Option<NackReason>,
-}
-
 /// A next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExplainedHop {
@@ -87,35 +56,32 @@ pub struct ExplainedHop {
     pub measured: Measured,
 }
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// What would become of an Interest for `name`.
-    pub fn explain(&self, name: NameRef<'_>) -> Explanation {
-        self.with_key(name, |key| {
-            let (strategy_components, named) = self.strategies.find_choice(key);
-            let (fib_components, hops) = self.fib.longest_with_costs(key).unzip();
-            let prefix_hash = fib_components.map(|n| key.hashes.hash(n));
-            let mut memory = prefix_hash.and_then(|hash| self.memory.lock_prefix(named.kind, hash));
-            let mut measured =
-                |face| memory.as_mut().map_or_else(Measured::default, |own| own.measured(face));
-            let next_hops = hops.unwrap_or_default().into_iter().map(|hop| ExplainedHop {
-                face: hop.face.id(),
-                cost: hop.cost,
-                measured: measured(hop.face),
-            });
-            let next_hops = next_hops.collect();
-            drop(memory);
-            Explanation {
-                cached: self.cs.peek(key),
-                pending: self.pit.of_name(key, EXPLAINED_PENDING_MAX),
-                fib_components,
-                next_hops,
-                bound: self.bpt.find(key).map(|face| face.id()),
-                strategy_components,
-                strategy: named.name(),
-                discovery: self.discovery.lock().iter().map(|face| face.id()).collect(),
-                pit_entries: self.pit.len(),
-                pit_entries_max: self.config.pit_entries_max,
-            }
-        })
-    }
+/// What would become of an Interest for `name`.
+pub(crate) fn explain<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, name: NameRef<'_>) -> Explanation {
+    tables.names.with(name, |key| {
+        let (strategy_components, named) = tables.strategies.find_choice(key);
+        let (fib_components, hops) = tables.fib.longest_with_costs(key).unzip();
+        let prefix_hash = fib_components.map(|n| key.hashes.hash(n));
+        let mut memory = prefix_hash.and_then(|hash| tables.memory.lock_prefix(named.kind, hash));
+        let mut measured = |face| memory.as_mut().map_or_else(Measured::default, |own| own.measured(face));
+        let next_hops = hops.unwrap_or_default().into_iter().map(|hop| ExplainedHop {
+            face: hop.face.id(),
+            cost: hop.cost,
+            measured: measured(hop.face),
+        });
+        let next_hops = next_hops.collect();
+        drop(memory);
+        Explanation {
+            cached: tables.cs.peek(key),
+            pending: tables.pit.of_name(key, EXPLAINED_PENDING_MAX),
+            fib_components,
+            next_hops,
+            bound: tables.bpt.find(key).map(|face| face.id()),
+            strategy_components,
+            strategy: named.name(),
+            discovery: tables.discovery.lock().iter().map(|face| face.id()).collect(),
+            pit_entries: tables.pit.len(),
+            pit_entries_max: tables.config.pit.entries_max,
+        }
+    })
 }

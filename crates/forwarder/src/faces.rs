@@ -15,37 +15,17 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::mgmt::{FaceScope, LinkType};
 
-use crate::config::ConfigError;
 use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
+use crate::error::ConfigError;
+use crate::limits::WALK_PLACES;
+use crate::lock_order::LeafLock;
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-pub(crate) use batch_context::BatchContext;
-
-/// Names a face to everybody outside the forwarder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FaceId(pub u64);
-
-impl FaceId {
-    /// No face: what the id of an orphaned face reads as.
-    pub const NONE: FaceId = FaceId(0);
-    /// The permanent upper face that leads from the FIB to the BPT. It can be a next hop; nothing
-    /// can be received from it and it cannot be released.
-    pub const LOCAL: FaceId = FaceId(1);
-    /// What IncomingFaceId says on Data from the content store (the number that NFD uses).
-    pub const CONTENT_STORE: FaceId = FaceId(254);
-    /// The smallest id that registration gives out (as in NFD).
-    pub const FIRST: FaceId = FaceId(256);
-}
-
-impl fmt::Display for FaceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::face_id::{FaceId, FaceKey};
 
 /// Which table of the two-layer face system a face is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +46,7 @@ pub struct FaceProperties {
     /// Point-to-point or not.
     pub link_type: LinkType,
     /// True if IncomingFaceId is sent and NextHopFaceId accepted; see
-    /// [`crate::Forwarder::face_set_local_fields`].
+    /// [`Faces::set_local_fields`].
     pub local_fields: bool,
     /// True if Interests under `/localhost/nfd` are taken from it though it is not local: who
     /// answers them then sees to who may ask. Nothing else under `/localhost` crosses it, and no
@@ -140,36 +120,6 @@ pub struct FaceSnapshot {
     pub users: usize,
     /// Its packets.
     pub packets: PacketCounts,
-}
-
-/// Names a registration of a face. Never used again, so a record of a dead face matches no later
-/// face.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FaceKey {
-    pub(crate) slot: u32,
-    pub(crate) generation: u32,
-}
-
-impl FaceKey {
-    /// What no key is less than.
-    pub(crate) const FIRST: FaceKey = FaceKey { slot: 0, generation: 0 };
-
-    /// The face `local`.
-    pub(crate) const LOCAL: FaceKey = FaceKey { slot: u32::MAX, generation: 0 };
-
-    /// The id that the face has or had.
-    pub(crate) fn id(self) -> FaceId {
-        if self == FaceKey::LOCAL { FaceId::LOCAL } else { FaceId(FaceId::FIRST.0 + u64::from(self.slot)) }
-    }
-
-    /// The key as a number, which [`FaceKey::from_bits`] reads.
-    pub(crate) fn bits(self) -> u64 {
-        u64::from(self.slot) << 32 | u64::from(self.generation)
-    }
-
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        FaceKey { slot: (bits >> 32) as u32, generation: bits as u32 }
-    }
 }
 
 /// A face as its holders see it. One cache line: who holds a face counts its packets as well.
@@ -322,7 +272,7 @@ impl FaceProperties {
     }
 }
 
-/// A held face: `face_hold` makes one, and dropping it is `face_put`.
+/// A held face: [`Faces::hold`] makes one, and dropping it puts it.
 #[derive(Debug)]
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
@@ -333,6 +283,9 @@ pub struct FaceHold<'a> {
 }
 
 impl FaceHold<'_> {
+    /// Puts the face. Dropping the hold does the same.
+    pub fn put(self) {}
+
     /// The face's id; [`FaceId::NONE`] once the face is orphaned.
     pub fn id(&self) -> FaceId {
         if self.is_released() { FaceId::NONE } else { self.key.id() }
@@ -437,9 +390,9 @@ pub(crate) fn slots_max(faces_max: usize) -> usize {
 }
 
 /// The table of registered faces.
-pub(crate) struct Faces<R> {
+pub struct Faces<R> {
     cells: Pool<FaceCell, 64>,
-    table: Mutex<R, Table>,
+    table: LeafLock<R, Table>,
 }
 
 /// What the control path alone uses.
@@ -457,7 +410,7 @@ impl<R: RawMutex> Faces<R> {
     pub(crate) fn new(faces_max: usize) -> Result<Self, ConfigError> {
         let retired = PacketCounts::default();
         let table = Table { slots: 0, free: VecDeque::new(), registered: 0, faces_max, retired };
-        Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: Mutex::new(table) })
+        Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: LeafLock::new(table) })
     }
 
     #[cfg(test)]
@@ -502,7 +455,8 @@ impl<R: RawMutex> Faces<R> {
         Ok((FaceKey { slot, generation }, released))
     }
 
-    pub(crate) fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
+    /// Holds a face: its cell stays until it is put, even if the face is released in between.
+    pub fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
         let (slot, cell) = self.cell_of(id)?;
         let generation = cell.hold(None)?;
         Some(FaceHold { cell, key: FaceKey { slot, generation }, lent: None })
@@ -514,7 +468,12 @@ impl<R: RawMutex> Faces<R> {
         Some(FaceHold { cell, key, lent: None })
     }
 
-    pub(crate) fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
+    /// Enables or disables IncomingFaceId and NextHopFaceId on a face.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face.
+    pub fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
         let face = self.hold(id).ok_or(FaceError::NotFound)?;
         if enabled {
             face.cell.spec.fetch_or(FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
@@ -524,14 +483,21 @@ impl<R: RawMutex> Faces<R> {
         Ok(())
     }
 
-    pub(crate) fn snapshot(&self) -> Vec<FaceSnapshot> {
+    /// All registered faces but `local`.
+    pub fn snapshot(&self) -> Vec<FaceSnapshot> {
         let mut faces = Vec::new();
-        self.walk(0, u32::MAX, &mut faces);
+        self.walk_slots(0, u32::MAX, &mut faces);
         faces
     }
 
+    /// Adds some registered faces, at most [`crate::WALK_PLACES`], to `faces`: the first ones, or
+    /// those from the place on that an earlier call gave. Returns the next place, if there is one.
+    pub fn walk(&self, from: Option<u32>, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
+        self.walk_slots(from.unwrap_or(0), WALK_PLACES, faces)
+    }
+
     /// Adds the faces of `count` slots from `from` on; returns where to go on.
-    pub(crate) fn walk(&self, from: u32, count: u32, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
+    fn walk_slots(&self, from: u32, count: u32, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
         let slots = self.table.lock().slots;
         let until = from.saturating_add(count).min(slots);
         faces.extend((from..until).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)));
@@ -553,6 +519,22 @@ impl<R: RawMutex> Faces<R> {
         let faces = (0..table.slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot));
         faces.for_each(|face| sum.add(face.packets));
         sum
+    }
+
+    /// The key of a face that can be a next hop.
+    pub(crate) fn key_of(&self, face: FaceId) -> Option<FaceKey> {
+        if face == FaceId::LOCAL {
+            return Some(FaceKey::LOCAL);
+        }
+        self.hold(face).map(|hold| hold.key())
+    }
+
+    /// Returns true if a face has gone since its key was read. A caller that has entered something
+    /// for it meanwhile takes it out again, because the sweep of its release may have come too
+    /// early: it looks after the entry, and the release makes the face unknown before its sweep, so
+    /// one of both sees the other.
+    pub(crate) fn has_gone(&self, key: FaceKey) -> bool {
+        key != FaceKey::LOCAL && self.hold_key(key).is_none()
     }
 
     fn cell_of(&self, id: FaceId) -> Option<(u32, &FaceCell)> {
@@ -587,6 +569,6 @@ impl<R: RawMutex> Faces<R> {
     }
 }
 
-mod batch_context;
+pub(crate) mod batch_context;
 #[cfg(test)]
 mod tests;

@@ -5,13 +5,16 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::NameRef;
 
-use crate::config::ConfigError;
-use crate::faces::FaceKey;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
+use crate::limits::FibLimits;
+use crate::lock_order::WriterLock;
+use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
@@ -76,7 +79,7 @@ impl NextHops {
 
 pub(crate) struct Fib<R> {
     table: PrefixTable,
-    control: Mutex<R, Control>,
+    control: WriterLock<R, Control>,
     entries_max: usize,
     nexthops_max: usize,
 }
@@ -92,16 +95,18 @@ impl NextHop {
         (self.face.bits(), self.cost)
     }
 
-    fn from_pair((face, cost): Pair) -> Self {
+    fn from_pair(pair: Pair) -> Self {
+        let (face, cost) = pair;
         NextHop { face: FaceKey::from_bits(face), cost }
     }
 }
 
 impl<R: RawMutex> Fib<R> {
-    pub(crate) fn new(entries_max: usize, nexthops_max: usize) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &FibLimits) -> Result<Self, ConfigError> {
+        let FibLimits { entries_max, nexthops_max } = *limits;
         let table = PrefixTable::new(entries_max)?;
         let control = Control { writer: Writer::default(), by_face: Ordered::with_room(entries_max)? };
-        Ok(Fib { table, control: Mutex::new(control), entries_max, nexthops_max })
+        Ok(Fib { table, control: WriterLock::new(control), entries_max, nexthops_max })
     }
 
     /// Makes the next memory; returns true if any was made.
@@ -130,14 +135,14 @@ impl<R: RawMutex> Fib<R> {
             }
             Some(nexthops)
         };
-        self.table.find_longest(&self.control, key, nexthops).unwrap_or_else(NextHops::none)
+        self.table.find_longest(self.control.mutex(), key, nexthops).unwrap_or_else(NextHops::none)
     }
 
     /// How long the longest prefix of `key` is, in components, and its next hops, cheapest first.
     pub(crate) fn longest_with_costs(&self, key: Key<'_>) -> Option<(usize, Vec<NextHop>)> {
         let hops =
             |n, pairs: Pairs<'_>| Some((n, pairs.take(self.nexthops_max).map(NextHop::from_pair).collect()));
-        self.table.find_longest(&self.control, key, hops)
+        self.table.find_longest(self.control.mutex(), key, hops)
     }
 
     /// Prefetches what decides where a lookup begins; see [`crate::Batch`].
@@ -158,7 +163,7 @@ impl<R: RawMutex> Fib<R> {
     /// How long the longest prefix of `key` is, in components, if it leads to `face`.
     pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> Option<usize> {
         let leads = |n, mut pairs: Pairs<'_>| Some((n, pairs.any(|hop| hop.0 == face.bits())));
-        let (n, leads) = self.table.find_longest(&self.control, key, leads)?;
+        let (n, leads) = self.table.find_longest(self.control.mutex(), key, leads)?;
         leads.then_some(n)
     }
 
@@ -166,6 +171,7 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn add(&self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         let Control { writer, by_face } = &mut *self.control.lock();
         let (n, new) = (key.hashes.len(), NextHop { face, cost });
+        // Before anything changes: an entry that no face led to would outlast the faces.
         by_face.reserve().map_err(|_| FibError::NoMemory)?;
         let id = match self.table.find(writer, key, n) {
             Some(id) => {
@@ -177,6 +183,7 @@ impl<R: RawMutex> Fib<R> {
             None if self.table.len() >= self.entries_max => return Err(FibError::TableFull),
             None => self.table.insert(writer, key, n, new.pair())?,
         };
+        // There is room, so it cannot fail after the table has changed.
         by_face.insert((face, id), ()).map_err(|_| FibError::NoMemory)
     }
 
@@ -214,15 +221,18 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
-        (hashes, octets): (&mut NameHashes, &mut NameOctets),
+        work: &mut Work,
         face: FaceKey,
         count: usize,
         mut removed: impl FnMut(Key<'_>),
     ) -> bool {
+        let (hashes, octets) = work.parts();
         let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {
             let next = by_face.first_from(&(face, 0)).map(|(next, ())| next);
             let Some((_, id)) = next.filter(|(of, _)| *of == face) else { return false };
+            // One prefix at a time, under one hold of the lock for all: `count` bounds how long
+            // that is.
             by_face.remove(&(face, id));
             let Some(name) = self.table.name(writer, id, octets) else { continue };
             let key = Key::filled(hasher, name, hashes);
@@ -235,12 +245,13 @@ impl<R: RawMutex> Fib<R> {
     /// Shows entries with their next hops; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
-        places: (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, &mut dyn Iterator<Item = NextHop>) -> bool,
     ) -> Option<Id> {
         let control = self.control.lock();
-        self.table.walk(&control.writer, places, octets, |prefix, pairs| {
+        self.table.walk(&control.writer, from, count, octets, |prefix, pairs| {
             show(prefix, &mut pairs.map(NextHop::from_pair))
         })
     }

@@ -1,78 +1,58 @@
-//! The forwarder: its tables and its two driving calls.
+//! The forwarder: its driving calls, and the way to each of its tables.
+//!
+//! Memory for packets that are yet to come is made where one may wait ([`Forwarder::grow`]).
+//! Tables grow by chunks, of which a large one is some megabytes: a packet that opens one waits
+//! until it is cleared, and where memory comes in pieces of a few pages, as in a kernel's
+//! interrupt, it cannot be had at all.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use lock_api::{Mutex, RawMutex};
-use namely_wire::{PACKET_OCTETS_MAX, types};
+use lock_api::RawMutex;
+use namely_wire::{Name, NameRef};
 
-use crate::batch::name_octets;
-use crate::bpt::Bpt;
-use crate::config::{Config, ConfigError};
-use crate::congestion::Told;
-use crate::counters::{Counters, DropReason};
-use crate::cs::Cs;
-use crate::dead_nonces::DeadNonces;
-use crate::discovery_faces::DiscoveryFaces;
-use crate::faces::{BatchContext, FaceId, Faces};
-use crate::fib::Fib;
-use crate::hash::{NameHasher, NameHashes, STEP, mix};
-use crate::objects::Objects;
+use crate::batch::{Batch, Work};
+use crate::config::Config;
+#[cfg(feature = "vip")]
+use crate::control::ObjectControl;
+use crate::control::{
+    BindingControl, CsControl, DiscoveryControl, FibControl, PitControl, StrategyControl, TableSizes,
+};
+use crate::counters::{DropReason, ForwarderCounters, HotCounter};
+use crate::error::ConfigError;
+use crate::explain::{Explanation, explain};
+use crate::face_id::{FaceId, FaceKey};
+use crate::faces::batch_context::BatchContext;
+use crate::faces::{FaceError, FaceProperties, Faces, Released};
+use crate::hash::{NameHasher, NameHashes};
+use crate::ordered::NoMemory;
 use crate::packet::{Output, PacketBuf, Received};
-use crate::pipeline::Departed;
+use crate::pipeline::Pipeline;
+use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, expire_within};
+use crate::pipeline::read_ahead::{name_octets, read_ahead};
+use crate::pipeline::sweep::{SWEPT_AT_ONCE_MAX, sweep_departed};
 use crate::pit::{Pit, Satisfied};
-use crate::pool::{Apart, boxed};
-use crate::prefix_table::NameOctets;
-use crate::regions::Regions;
 use crate::reserve::Reserve;
-use crate::strategy::{StrategyChoice, StrategyMemory};
-use crate::sync::plain::{AtomicU64, Ordering};
-use crate::trace::Step;
+use crate::shares::{Holder, HolderId};
+use crate::strategy::RoundTripCounts;
+use crate::tables::Tables;
+use crate::tier::{Completion, Ticket};
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
 pub struct Forwarder<B, R> {
-    pub(crate) config: Apart<Config>,
-    pub(crate) hasher: NameHasher,
-    pub(crate) scratch: Mutex<R, Scratch>,
-    /// Where the sequence of random numbers is.
-    random: AtomicU64,
-    pub(crate) faces: Apart<Faces<R>>,
-    pub(crate) pit: Apart<Pit<B, R>>,
-    pub(crate) cs: Apart<Cs<B, R>>,
-    pub(crate) fib: Apart<Fib<R>>,
-    pub(crate) bpt: Apart<Bpt<R>>,
-    pub(crate) strategies: Apart<StrategyChoice<R>>,
-    /// The registered objects (VIP).
-    pub(crate) objects: Objects<R>,
-    /// What strategies remember of prefixes.
-    pub(crate) memory: StrategyMemory<R>,
-    /// The faces that discoveries go to (self-learning).
-    pub(crate) discovery: Mutex<R, DiscoveryFaces>,
-    /// The neighbours that know that the tier has too much to do.
-    pub(crate) told: Mutex<R, Told>,
-    pub(crate) dead_nonces: DeadNonces<R>,
-    pub(crate) regions: Regions<R>,
-    /// Released faces that tables still mention.
-    pub(crate) departed: Mutex<R, Departed>,
-    pub(crate) counters: Apart<Counters>,
-    /// Who answers Interests that follow a name hop by hop; 0 for nobody.
-    pub(crate) explainer: AtomicU64,
+    pub(crate) tables: Tables<B, R>,
 }
 
-/// Work memory that is more than a small stack has room for.
-pub(crate) struct Scratch {
-    /// Of the name that a control call is about, and of a forwarding hint beside a batch.
-    pub(crate) hashes: Box<[NameHashes]>,
-    /// Of a name that is read from a table.
-    pub(crate) octets: Box<NameOctets>,
+/// What tables take, for homes that hold it to their limits when they are compiled.
+impl<B, R> Forwarder<B, R> {
+    /// Octets of a bucket of the PIT with its lock (`IS-34`).
+    pub const PIT_BUCKET_OCTETS: usize = Pit::<B, R>::BUCKET_OCTETS;
+
+    /// Octets of a pending Interest with one downstream and one upstream, beside its packet
+    /// (`IS-27`).
+    pub const PIT_ENTRY_OCTETS: usize = Pit::<B, R>::ENTRY_OCTETS;
 }
 
-impl Scratch {
-    fn new() -> Result<Self, ConfigError> {
-        let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
-        Ok(Scratch { hashes: boxed(1, NameHashes::new)?, octets })
-    }
-}
-
+/// Driving.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the
     /// Nonces it adds: secret and different for each router, all of its bits random; the same in a
@@ -88,31 +68,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     pub(crate) fn with_hasher(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
-        let mut config = Apart::new(|| Ok(config))?;
-        config.interest_lifetime_remote_ms_max =
-            config.interest_lifetime_remote_ms_max.min(config.interest_lifetime_ms_max);
-        let regions = core::mem::take(&mut config.regions);
-        Ok(Forwarder {
-            random: AtomicU64::new(hasher.secret()),
-            hasher,
-            scratch: Mutex::new(Scratch::new()?),
-            faces: Apart::new(|| Faces::new(config.faces_max))?,
-            pit: Apart::new(|| Pit::new(&config))?,
-            cs: Apart::new(|| Cs::new(&config))?,
-            fib: Apart::new(|| Fib::new(config.fib_entries_max, config.nexthops_max))?,
-            bpt: Apart::new(|| Bpt::new(config.bindings_max, config.bindings_per_holder_max()))?,
-            strategies: Apart::new(|| StrategyChoice::new(config.strategy_choices_max))?,
-            objects: Objects::new(config.object_names_max, config.objects_max),
-            memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
-            discovery: Mutex::new(DiscoveryFaces::default()),
-            told: Mutex::new(Told::default()),
-            dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
-            regions: Regions::new(regions),
-            departed: Mutex::new(Departed::default()),
-            counters: Apart::new(Counters::new)?,
-            explainer: AtomicU64::new(FaceId::NONE.0),
-            config,
-        })
+        Ok(Forwarder { tables: Tables::new(config, hasher)? })
     }
 
     /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped
@@ -120,64 +76,309 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// of it uses [`Forwarder::receive_batch`], whose batch brings it.
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
-        self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
+        self.tables.names.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
         let reserve = Reserve::new(1);
-        let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
-        self.process(&context, face, received, (&hashes, &mut Satisfied::new()), out);
-        self.settle(&reserve);
+        let context = BatchContext::new(&self.tables.faces, &self.tables.counters, &reserve, None, now_ns);
+        let pipeline = Pipeline::new(&self.tables, &context);
+        pipeline.process(face, received, &hashes, &mut Satisfied::new(), out);
+        self.tables.settle(&reserve);
     }
 
-    /// Gives back what was taken for packets and not used.
-    pub(crate) fn settle(&self, reserve: &Reserve) {
-        self.pit.settle(reserve);
-        self.cs.settle(reserve);
+    /// Processes all packets of `batch`, in their order, and leaves it empty: the same as
+    /// [`Forwarder::receive`] for each of them, in less time.
+    pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
+        let Batch { packets, hashes, work, .. } = batch;
+        let Work { reserve, hint, satisfied } = &mut **work;
+        let (reserve, hint) = (&*reserve, &*hint);
+        reserve.begin(packets.len());
+        let tables = &self.tables;
+        let context = BatchContext::new(&tables.faces, &tables.counters, reserve, Some(hint), now_ns);
+        let pipeline = Pipeline::new(tables, &context);
+        let mut packets = packets.drain(..);
+        while !packets.as_slice().is_empty() {
+            let group = packets.as_slice().len().min(hashes.len());
+            read_ahead(tables, &packets.as_slice()[..group], hashes);
+            for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
+                pipeline.process(face, received, hashes, satisfied, out);
+                reserve.next();
+            }
+        }
+        tables.settle(reserve);
     }
 
-    /// The same for a packet whose name has `hashes`, if it has a name. `satisfied` is memory for
-    /// what a Data satisfies, and is empty again when this returns.
-    pub(crate) fn process<O: Output<B>>(
+    /// Ends pending Interests (guide 4.2.6, Interest Finalize) whose time is over, runs the
+    /// timers of strategies, and returns when to call again; `None` if nothing waits. A pending
+    /// Interest ends within about a millisecond after its lifetime, silently. `out` is for what is
+    /// sent on a timer: announcements of a congested tier.
+    pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
+        self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
+    }
+
+    /// The same, but of each kind of thing no more than `budget` are done: for a home under whose
+    /// calls nothing else runs. What a call takes grows with the budget alone.
+    pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
+        expire_within(&self.tables, now_ns, budget, out)
+    }
+
+    /// A read has completed that [`Output::tier_read`] began. With Data the Interest is answered,
+    /// and the Data is kept in memory, as if it had come from upstream; without, the Interest goes
+    /// where its strategy sends it. If it is no longer pending, nothing happens.
+    pub fn tier_completed(
         &self,
-        context: &BatchContext<'_, R>,
-        face: FaceId,
-        received: Received<B>,
-        (hashes, satisfied): (&NameHashes, &mut Satisfied<B>),
-        out: &mut O,
+        ticket: Ticket,
+        completion: Completion<B>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
     ) {
-        if O::HAS_TIER {
-            out.packet_begins();
+        let (tables, reserve, mut hashes) = (&self.tables, Reserve::new(1), NameHashes::new());
+        let context = BatchContext::new(&tables.faces, &tables.counters, &reserve, None, now_ns);
+        Pipeline::new(tables, &context).tier_completed(&mut hashes, ticket, completion, out);
+        tables.settle(&reserve);
+    }
+
+    /// [`Forwarder::tier_completed`] with the work memory of a batch that is empty, and not of the
+    /// stack.
+    pub fn tier_completed_beside(
+        &self,
+        batch: &mut Batch<B>,
+        ticket: Ticket,
+        completion: Completion<B>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) {
+        let tables = &self.tables;
+        let (reserve, hint, hashes) = batch.work_memory();
+        reserve.begin(1);
+        let context = BatchContext::new(&tables.faces, &tables.counters, reserve, Some(hint), now_ns);
+        Pipeline::new(tables, &context).tier_completed(hashes, ticket, completion, out);
+        tables.settle(reserve);
+    }
+
+    /// Makes all memory now that packets may need of the PIT and of the content store with the
+    /// limits of [`crate::Config`]. After that packets allocate what single entries need, never a
+    /// chunk, unless the content store's limits or policy are changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`]. What was made stays.
+    pub fn prepare(&self) -> Result<(), ConfigError> {
+        self.tables.pit.prepare(self.tables.config.pit.entries_max)?;
+        self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
+    }
+
+    /// Makes the next chunk of each table whose last one is more than half used, and of the content
+    /// store's hash tables one, if they are in use and lack any. Returns true if it made something:
+    /// then it is worth calling again.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`]. What was made stays.
+    pub fn grow(&self) -> Result<bool, ConfigError> {
+        let grown = [
+            self.tables.pit.grow()?,
+            self.tables.cs.grow()?,
+            self.tables.fib.grow()?,
+            self.tables.bpt.grow()?,
+            self.tables.strategies.grow()?,
+        ];
+        Ok(grown.contains(&true))
+    }
+
+    /// Returns true if the last chunk of a table in which packets take places is more than half
+    /// used: then it is time for [`Forwarder::grow`]. Reads some numbers and takes no lock.
+    #[inline]
+    pub fn is_growth_due(&self) -> bool {
+        self.tables.pit.is_growth_due() || self.tables.cs.is_growth_due()
+    }
+}
+
+/// Faces. Their release concerns all tables.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Adds a face that pays alone for what it has in the tables.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::TableFull`] if `faces_max` faces exist, [`FaceError::NoMemory`].
+    pub fn face_register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
+        self.register(spec, Holder::Face)
+    }
+
+    /// Adds a face for which `holder` pays, together with its other faces.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::TableFull`] if `faces_max` faces exist, [`FaceError::NoMemory`].
+    pub fn face_register_for(&self, spec: FaceProperties, holder: HolderId) -> Result<FaceId, FaceError> {
+        self.register(spec, |_| Holder::Given(holder))
+    }
+
+    /// What its release takes is made now: to release needs no memory.
+    fn register(
+        &self,
+        spec: FaceProperties,
+        holder_of: impl FnOnce(FaceKey) -> Holder,
+    ) -> Result<FaceId, FaceError> {
+        self.tables.departed.promise().map_err(|_| FaceError::NoMemory)?;
+        // The face is known to the PIT before its id is known to anybody: none of its packets comes
+        // uncounted.
+        let entered =
+            self.tables.faces.enter(spec).and_then(|key| match self.tables.pit.open(key, holder_of(key)) {
+                Ok(()) => Ok(key.id()),
+                Err(NoMemory) => {
+                    // Nobody knows it yet.
+                    let _ = self.tables.faces.release(key.id());
+                    Err(FaceError::NoMemory)
+                }
+            });
+        if entered.is_err() {
+            self.tables.departed.take_back();
         }
-        let Some(ingress) = context.hold_ingress(face) else {
-            self.counters.dropped(DropReason::UnknownFace);
-            return out.decided(Step::Drops(DropReason::UnknownFace));
-        };
-        let octets = received.packet.as_ref();
-        let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
-        let result = if octets.len() > PACKET_OCTETS_MAX {
-            Err(DropReason::TooLarge)
-        } else if let Some(reason) = received.headers.nack {
-            self.receive_nack(context, &ingress, &received, hashes, reason, out)
-        } else if is(types::INTEREST) {
-            self.receive_interest(context, &ingress, received, hashes, out)
-        } else if is(types::DATA) {
-            self.receive_data(context, &ingress, received, hashes, satisfied, out)
-        } else {
-            Err(DropReason::Malformed)
-        };
-        if let Err(reason) = result {
-            self.counters.dropped(reason);
-            out.decided(Step::Drops(reason));
+        entered
+    }
+
+    /// Removes a face with its next hops, bindings, and what it waits for: a pending Interest of
+    /// which it was the only downstream ends. Never waits for packets that hold it; all
+    /// but a few entries are cleared by later calls of [`Forwarder::expire`], and no packet goes to
+    /// the face from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face, [`FaceError::Permanent`] for
+    /// [`FaceId::LOCAL`].
+    pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
+        self.face_release_within(face, SWEPT_AT_ONCE_MAX)
+    }
+
+    /// The same, but at most `budget` entries are cleared now.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn face_release_within(&self, face: FaceId, budget: usize) -> Result<Released, FaceError> {
+        self.release(face, budget).map(|(_, released)| released)
+    }
+
+    /// The same, with the key that the face had.
+    pub(crate) fn release(&self, face: FaceId, budget: usize) -> Result<(FaceKey, Released), FaceError> {
+        let (key, released) = self.tables.faces.release(face)?;
+        match released {
+            Released::Freed => self.tables.counters.faces_freed.add(1),
+            Released::Orphaned => self.tables.counters.faces_orphaned.add(1),
+        }
+        // After the face is gone from the table, so that `DiscoveryControl` cannot enter it again
+        // unseen.
+        self.tables.discovery.lock().forget(key);
+        // Whatever tables enter for the face from here on they take out again: see
+        // [`Faces::has_gone`]. What they have entered before, the sweeps find.
+        self.tables.departed.add(key);
+        sweep_departed(&self.tables, budget);
+        Ok((key, released))
+    }
+}
+
+/// The tables.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// The face table.
+    pub fn faces(&self) -> &Faces<R> {
+        &self.tables.faces
+    }
+
+    /// Pending Interests.
+    pub fn pit(&self) -> PitControl<'_, B, R> {
+        PitControl { pit: &self.tables.pit }
+    }
+
+    /// The content store.
+    pub fn cs(&self) -> CsControl<'_, B, R> {
+        let Tables { names, cs, counters, .. } = &self.tables;
+        CsControl { names, cs, counters }
+    }
+
+    /// Next hops.
+    pub fn fib(&self) -> FibControl<'_, R> {
+        let Tables { names, fib, memory, faces, .. } = &self.tables;
+        FibControl { names, fib, memory, faces }
+    }
+
+    /// The prefixes that applications have bound.
+    pub fn bindings(&self) -> BindingControl<'_, B, R> {
+        let Tables { names, bpt, fib, pit, faces, .. } = &self.tables;
+        BindingControl { names, bpt, fib, pit, faces }
+    }
+
+    /// Which strategy handles which names.
+    pub fn strategies(&self) -> StrategyControl<'_, R> {
+        let Tables { names, strategies, .. } = &self.tables;
+        StrategyControl { names, strategies }
+    }
+
+    /// Registered objects.
+    #[cfg(feature = "vip")]
+    pub fn objects(&self) -> ObjectControl<'_, B, R> {
+        let Tables { names, objects, cs, faces, .. } = &self.tables;
+        ObjectControl { names, objects, cs, faces }
+    }
+
+    /// The faces that discoveries go to.
+    pub fn discovery(&self) -> DiscoveryControl<'_, R> {
+        let Tables { discovery, faces, .. } = &self.tables;
+        DiscoveryControl { discovery, faces }
+    }
+
+    /// Names of the regions this router is in; see [`crate::Config::regions`].
+    pub fn regions_set(&self, regions: Vec<Name>) {
+        self.tables.regions.set(regions);
+    }
+
+    /// From now on a question that follows a name hop by hop, and ends here, goes to this face;
+    /// with [`FaceId::NONE`] it is dropped as any Interest whose HopLimit ends.
+    pub fn set_explainer(&self, face: FaceId) {
+        self.tables.explainer.set(face);
+    }
+}
+
+/// Readings.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// How full the tables are.
+    pub fn table_sizes(&self) -> TableSizes {
+        TableSizes {
+            pit: self.tables.pit.len(),
+            fib: self.tables.fib.len(),
+            bindings: self.tables.bpt.len(),
+            dead_nonces: self.tables.dead_nonces.len(),
+            cs: self.cs().status().packets,
+            strategy_prefixes: self.tables.memory.len(),
         }
     }
 
-    /// The next random number: the same in each run for the same seed and the same packets.
-    pub(crate) fn next_random(&self) -> u64 {
-        // Relaxed: each caller gets a number of its own, and nothing follows from their order.
-        mix(self.random.fetch_add(STEP, Ordering::Relaxed))
+    /// How long upstreams took to answer, as each strategy saw it that measures it, by its name.
+    pub fn round_trips(&self) -> impl Iterator<Item = (Name, RoundTripCounts)> {
+        self.tables.memory.round_trips().map(|(kind, counts)| (kind.name(), counts))
     }
 
-    /// The next Nonce for an Interest that lacks one.
-    pub(crate) fn next_nonce(&self) -> [u8; 4] {
-        (self.next_random() as u32).to_be_bytes()
+    /// All counters.
+    pub fn counters(&self) -> ForwarderCounters {
+        let own = &self.tables.counters;
+        ForwarderCounters {
+            packets: self.tables.faces.packets(),
+            satisfied: own.sum(HotCounter::Satisfied),
+            unsatisfied: own.unsatisfied.value(),
+            suppressed: own.sum(HotCounter::Suppressed),
+            to_network: own.sum(HotCounter::ToNetwork),
+            to_local: own.sum(HotCounter::ToLocal),
+            faces_freed: own.faces_freed.value(),
+            faces_orphaned: own.faces_orphaned.value(),
+            orphans: self.tables.faces.orphans() as u64,
+            strategy_memory_full: self.tables.memory.full(),
+            tier: self.tables.cs.tier.read(),
+            objects: self.tables.cs.object_counts(),
+            drops: DropReason::ALL.map(|reason| own.drop_count(reason)),
+        }
+    }
+
+    /// What would become of an Interest for `name`.
+    pub fn explain(&self, name: NameRef<'_>) -> Explanation {
+        explain(&self.tables, name)
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct NameHasher {
 
 impl NameHasher {
     pub(crate) fn new(seed: u128) -> Self {
-        let start = SipState::new((seed as u64, (seed >> 64) as u64));
+        let start = SipState::new(seed as u64, (seed >> 64) as u64);
         NameHasher { start, root: start.finish(), mask: u64::MAX }
     }
 
@@ -113,7 +113,7 @@ struct SipState {
 }
 
 impl SipState {
-    const fn new((k0, k1): (u64, u64)) -> Self {
+    const fn new(k0: u64, k1: u64) -> Self {
         let v = [
             k0 ^ 0x736f_6d65_7073_6575,
             k1 ^ 0x646f_7261_6e64_6f6d,

@@ -21,7 +21,7 @@
 //! let consumer = forwarder.face_register(FaceProperties::application()).unwrap();
 //! let producer = forwarder.face_register(FaceProperties::remote()).unwrap();
 //! let name: Name = "/a/b".parse().unwrap();
-//! forwarder.fib_add_nexthop(name.as_name(), producer, 0).unwrap();
+//! forwarder.fib().add_nexthop(name.as_name(), producer, 0).unwrap();
 //!
 //! let mut sent = Sent::new();
 //! let interest = InterestBuilder::new(name.clone()).nonce([1, 2, 3, 4]).build();
@@ -35,29 +35,19 @@
 //!
 //! # What is in it
 //!
-//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib_add_nexthop`]), prefixes that
-//! applications bind ([`Forwarder::bpt_bind`]), strategies ([`Forwarder::strategy_set`]: see
+//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib`]), prefixes that
+//! applications bind ([`Forwarder::bindings`]), strategies ([`Forwarder::strategies`]: see
 //! `docs/strategies.md`), a content store ([`CsPolicy`]), and counters of all that is dropped
 //! ([`DropReason`]). Each limit is a field of [`Config`]. A [`Router`] is a forwarder with routes
 //! of which the next hops follow ([`Router::rib_register`]).
 //!
 //! # Locks
 //!
-//! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then
-//! a stripe of its free list, a timer wheel, or the grants of faces, never back. The dead-nonce
-//! list has a lock for each of its parts. Faces are held and put without a lock. The content store
-//! has a lock for each bucket and each Data, and one for its policy and limits, which is taken
-//! alone. FIB, BPT, strategy choice and the names of objects are read without a lock, each has one
-//! for its writers, and a reader takes that only when it met writers eight times. Who exchanges the
-//! names of objects has a lock of its own before that. What strategies remember has a lock for
-//! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. So is
-//! the lock of the list of faces that are for discovery, under a PIT entry's or alone; that of the
-//! neighbours that were told of congestion is taken alone. A control call that is about a name has
-//! the lock of the memory for its hashes before any of a table. No other
-//! locks of two tables are held together, except that a [`Router`]'s lock of its RIB is held while
-//! that of the FIB is taken for each change it makes, and that of the faces that have gone (RIB
-//! before these, never the other way). [`Output::send`] is called with
-//! no lock held, so it may call back.
+//! The module `lock_order` has their order, and the types that hold to it. Faces are held and put
+//! without a lock; FIB, BPT, strategy choice and the names of objects are read without one. The PIT
+//! has a lock for each bucket and one for each entry, the content store one for each bucket and each
+//! Data, and one for its policy and limits. [`Output::send`] is called with no lock held, so it may
+//! call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
 //! describes.
@@ -73,17 +63,25 @@ mod bpt;
 mod config;
 mod congestion;
 mod control;
+mod counter;
 mod counters;
 mod cs;
 mod dead_nonces;
+mod departed;
 mod discovery_faces;
+mod error;
 mod explain;
+mod explainer;
+mod face_id;
 mod faces;
 mod fib;
 mod forwarder;
 mod hash;
 mod inline_vec;
 mod interest_key;
+mod limits;
+mod lock_order;
+mod name_keys;
 #[cfg_attr(not(feature = "vip"), path = "objects/absent.rs")]
 mod objects;
 mod ordered;
@@ -93,7 +91,7 @@ mod pit;
 mod pool;
 mod prefetch;
 mod prefix_table;
-mod prepare;
+mod random;
 mod regions;
 mod reserve;
 mod rib;
@@ -102,28 +100,41 @@ mod shares;
 mod slab;
 mod strategy;
 mod sync;
+mod tables;
 mod tier;
 mod trace;
 mod wheel;
 
 pub use batch::Batch;
 pub use bpt::{BindError, Bound};
-pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
-pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX, TierMarking};
-pub use control::{PitStatus, TableSizes, WALK_PLACES};
+pub use config::{Config, Sha256, UnsolicitedPolicy};
+pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX};
+#[cfg(feature = "vip")]
+pub use control::ObjectControl;
+pub use control::{
+    BindingControl, CsControl, DiscoveryControl, FibControl, PitControl, StrategyControl, TableSizes,
+};
 pub use counters::{DropReason, ForwarderCounters, ObjectCounts, PacketCounts};
-pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
+pub use cs::status::{CachedData, CsChange, CsStatus};
+pub use cs::{CsPolicy, PolicyModel, UnknownPolicy};
 #[cfg(feature = "vip")]
 pub use cs::{ObjectHeld, ObjectPlace, ObjectPlan};
 pub use discovery_faces::{DISCOVERY_FACES_MAX, DOUBTED_NS};
-pub use explain::{CachedData, EXPLAINED_PENDING_MAX, ExplainedHop, Explanation, PendingInterest, SentTo};
-pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
+pub use error::ConfigError;
+pub use explain::{EXPLAINED_PENDING_MAX, ExplainedHop, Explanation};
+pub use face_id::FaceId;
+pub use faces::{FaceError, FaceHold, FaceLayer, FaceProperties, FaceSnapshot, Faces, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
+pub use limits::{
+    BindingLimits, CsLimits, DeadNonceLimits, FibLimits, ObjectLimits, PitLimits, RibLimits, StrategyLimits,
+    WALK_PLACES,
+};
 #[cfg(feature = "vip")]
 pub use objects::{OBJECT_NEIGHBOURS_MAX, ObjectName, ObjectsError};
 pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
-pub use pipeline::Expiry;
+pub use pipeline::expire::Expiry;
+pub use pit::status::{PendingInterest, PitStatus, SentTo};
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
 pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Refused, Router};
@@ -132,5 +143,5 @@ pub use strategy::{
     ChosenStrategy, DEFAULT_STRATEGY, Measured, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,
     StrategyName,
 };
-pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierWrite, Wanted};
+pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierMarking, TierWrite, Wanted};
 pub use trace::Step;

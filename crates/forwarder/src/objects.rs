@@ -10,17 +10,15 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use once_cell::race::OnceBox;
 
-use crate::config::ConfigError;
-use crate::counters::ObjectCounts;
-use crate::cs::{NewObjects, ObjectHeld, ObjectPlan};
-use crate::faces::{FaceId, FaceKey};
-use crate::forwarder::Forwarder;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
-use crate::packet::PacketBuf;
+use crate::limits::ObjectLimits;
+use crate::lock_order::{ExchangeGuard, ExchangeLock, WriterLock};
 use crate::pool::boxed;
 use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
@@ -86,7 +84,7 @@ struct State {
 
 struct Side<R> {
     table: PrefixTable,
-    control: Mutex<R, Writer>,
+    control: WriterLock<R, Writer>,
 }
 
 struct Tables<R> {
@@ -100,19 +98,22 @@ struct Tables<R> {
 pub(crate) struct Objects<R> {
     tables: OnceBox<Tables<R>>,
     /// Who exchanges catalogues excludes others.
-    exchanging: Mutex<R, ()>,
-    names_max: usize,
-    objects_max: usize,
+    exchanging: ExchangeLock<R, ()>,
+    limits: ObjectLimits,
 }
 
 impl<R: RawMutex> Tables<R> {
-    fn new(names_max: usize, objects_max: usize) -> Result<Self, ConfigError> {
-        let side =
-            || Ok(Side { table: PrefixTable::new(names_max)?, control: Mutex::new(Writer::default()) });
+    fn new(limits: &ObjectLimits) -> Result<Self, ConfigError> {
+        let side = || {
+            Ok(Side {
+                table: PrefixTable::new(limits.names_max)?,
+                control: WriterLock::new(Writer::default()),
+            })
+        };
         Ok(Tables {
             exchanged: AtomicU64::new(0),
             sides: [side()?, side()?],
-            states: boxed(objects_max, State::default)?,
+            states: boxed(limits.objects_max, State::default)?,
             neighbours: boxed(OBJECT_NEIGHBOURS_MAX, || AtomicU64::new(0))?,
         })
     }
@@ -125,7 +126,7 @@ impl<R: RawMutex> Tables<R> {
             // Acquire pairs with the Release of an exchange: the side is filled.
             let before = self.exchanged.load(Ordering::Acquire);
             let side = &self.sides[(before & 1) as usize];
-            let found = side.table.find_longest(&side.control, key, found);
+            let found = side.table.find_longest(side.control.mutex(), key, found);
             // The side is written again only after the next exchange: who has seen a word of that
             // sees that number, too.
             fence(Ordering::Acquire);
@@ -138,20 +139,20 @@ impl<R: RawMutex> Tables<R> {
 
 impl<R: RawMutex> Side<R> {
     /// Takes out all names.
-    fn clear(&self, hasher: &NameHasher, hashes: &mut NameHashes) {
+    fn clear(&self, exchanging: &ExchangeGuard<'_, R, ()>, hasher: &NameHasher, hashes: &mut NameHashes) {
         let octets = &mut [0; PACKET_OCTETS_MAX];
         let mut from = Some(1);
         while let Some(start) = from {
             let mut names: Vec<Name> = Vec::new();
-            let writer = self.control.lock();
-            from = self.table.walk(&writer, (start, CLEARED_AT_ONCE), octets, |name, _| {
+            let writer = self.control.lock_under(exchanging);
+            from = self.table.walk(&writer, start, CLEARED_AT_ONCE, octets, |name, _| {
                 names.push(name.into());
                 true
             });
             drop(writer);
             for name in names {
                 let key = Key::filled(hasher, name.as_name(), hashes);
-                let writer = &mut *self.control.lock();
+                let writer = &mut *self.control.lock_under(exchanging);
                 if let Some(id) = self.table.find(writer, key, key.hashes.len()) {
                     self.table.remove(writer, key, key.hashes.len(), id);
                 }
@@ -159,8 +160,13 @@ impl<R: RawMutex> Side<R> {
         }
     }
 
-    fn insert(&self, name: &ObjectName<'_>, key: Key<'_>) -> Result<(), ObjectsError> {
-        let writer = &mut *self.control.lock();
+    fn insert(
+        &self,
+        exchanging: &ExchangeGuard<'_, R, ()>,
+        name: &ObjectName<'_>,
+        key: Key<'_>,
+    ) -> Result<(), ObjectsError> {
+        let writer = &mut *self.control.lock_under(exchanging);
         let n = key.hashes.len();
         if self.table.find(writer, key, n).is_some() {
             return Err(ObjectsError::Repeated);
@@ -172,8 +178,13 @@ impl<R: RawMutex> Side<R> {
 
 impl<R: RawMutex> Objects<R> {
     /// Room for so many names and objects. Nothing is made for them yet.
-    pub(crate) fn new(names_max: usize, objects_max: usize) -> Self {
-        Objects { tables: OnceBox::new(), exchanging: Mutex::new(()), names_max, objects_max }
+    pub(crate) fn new(limits: &ObjectLimits) -> Self {
+        Objects { tables: OnceBox::new(), exchanging: ExchangeLock::new(()), limits: *limits }
+    }
+
+    /// How many objects a catalogue may have.
+    pub(crate) fn objects_max(&self) -> usize {
+        self.limits.objects_max
     }
 
     /// Exchanges the catalogue. Packets go on being forwarded by the one before until this one is
@@ -184,20 +195,23 @@ impl<R: RawMutex> Objects<R> {
         hashes: &mut NameHashes,
         names: impl Iterator<Item = ObjectName<'a>>,
     ) -> Result<usize, ObjectsError> {
-        let _exchanging = self.exchanging.lock();
-        let make = || Tables::new(self.names_max, self.objects_max).map(Box::new);
+        let exchanging = &self.exchanging.lock();
+        let make = || Tables::new(&self.limits).map(Box::new);
         let tables = self.tables.get_or_try_init(make).map_err(|_| ObjectsError::OutOfMemory)?;
         let exchanged = tables.exchanged.load(Ordering::Relaxed) + 1;
         let side = &tables.sides[(exchanged & 1) as usize];
-        side.clear(hasher, hashes);
+        // Nobody reads this side but a reader that began before the last exchange, which will look
+        // again because of the number. The side may still have the names of the catalogue before
+        // the last one.
+        side.clear(exchanging, hasher, hashes);
         for name in names {
-            let entered = match (name.object as usize) < self.objects_max {
-                true if side.table.len() >= self.names_max => Err(ObjectsError::TableFull),
-                true => side.insert(&name, Key::filled(hasher, name.name, hashes)),
+            let entered = match (name.object as usize) < self.limits.objects_max {
+                true if side.table.len() >= self.limits.names_max => Err(ObjectsError::TableFull),
+                true => side.insert(exchanging, &name, Key::filled(hasher, name.name, hashes)),
                 false => Err(ObjectsError::NoSuchObject),
             };
             if let Err(error) = entered {
-                side.clear(hasher, hashes);
+                side.clear(exchanging, hasher, hashes);
                 return Err(error);
             }
         }
@@ -271,86 +285,6 @@ impl<R: RawMutex> Tables<R> {
             // Relaxed: whoever reads it wants a sum, and nothing follows from the order.
             state.asked.fetch_add(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// Registered objects.
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Registers the objects of a catalogue by the names of their files, in the place of those
-    /// before, and returns how many names there are. Packets are forwarded meanwhile, by the
-    /// catalogue before until this one is whole; memory is made for both. What is cached of objects
-    /// that are there no more has left when this returns.
-    ///
-    /// # Errors
-    ///
-    /// [`ObjectsError`]: the catalogue cannot be had, and the one before it stays.
-    pub fn objects_set<'a>(
-        &self,
-        names: impl IntoIterator<Item = ObjectName<'a>>,
-    ) -> Result<usize, ObjectsError> {
-        let mut hashes = boxed(1, NameHashes::new).map_err(|_| ObjectsError::OutOfMemory)?;
-        let mut new = NewObjects::new(self.config.objects_max).map_err(|_| ObjectsError::OutOfMemory)?;
-        let names = names.into_iter().inspect(|name| {
-            if let Some(id) = new.ids.get_mut(name.object as usize) {
-                *id = Some(name.id);
-            }
-        });
-        let count = self.objects.exchange(&self.hasher, &mut hashes[0], names)?;
-        self.cs.exchange_objects(new);
-        Ok(count)
-    }
-
-    /// Gives Data of registered objects room in memory: a budget of their own beside that of the
-    /// content store's policy, of which whole objects are kept by plan
-    /// ([`Forwarder::object_plan`]). Without any, as it is at first, they are Data as all others.
-    /// What is beyond a smaller budget leaves in turns.
-    pub fn objects_room(&self, packets_max: usize, octets_max: u64) {
-        self.cs.limit_objects(packets_max, octets_max);
-    }
-
-    /// Says whether Data that belong to no object are kept out of the content store, once there is
-    /// a catalogue.
-    pub fn objects_only(&self, is_only: bool) {
-        self.cs.refuse_unregistered(is_only);
-    }
-
-    /// Says what is to become of an object's Data. A new object is kept nowhere; one that was in
-    /// the catalogue before has its plan still.
-    pub fn object_plan(&self, object: u32, plan: ObjectPlan) {
-        self.cs.plan_object(object, plan);
-    }
-
-    /// What memory holds of an object.
-    pub fn object_held(&self, object: u32) -> ObjectHeld {
-        self.cs.held_object(object)
-    }
-
-    /// What memory holds of all objects, and what became of their Data.
-    pub fn object_counts(&self) -> ObjectCounts {
-        self.cs.object_counts()
-    }
-
-    /// The object that a name belongs to.
-    pub fn object_of(&self, name: NameRef<'_>) -> Option<u32> {
-        self.with_key(name, |key| self.objects.find(key)).map(|found| found.object)
-    }
-
-    /// Sets which way the strategy `vip` asks for an object: where its lock has ended. A face that
-    /// is not there is none.
-    pub fn object_direct(&self, object: u32, face: Option<FaceId>) {
-        self.objects.direct(object, face.and_then(|face| self.key_of(face)));
-    }
-
-    /// How many Interests asked for something of an object, since there are objects: those that the
-    /// content store answered and those that joined others among them. What a face asks again while
-    /// it waits, and what neighbours ask ([`Forwarder::object_neighbours`]), does not count.
-    pub fn object_asked(&self, object: u32) -> u64 {
-        self.objects.asked(object)
-    }
-
-    /// Says which faces' Interests are no demand, at most [`OBJECT_NEIGHBOURS_MAX`].
-    pub fn object_neighbours(&self, faces: &[FaceId]) {
-        self.objects.set_neighbours(faces.iter().filter_map(|face| self.key_of(*face)));
     }
 }
 

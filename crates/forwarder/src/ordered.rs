@@ -9,7 +9,7 @@
 
 use alloc::vec::Vec;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::hash::mix;
 use crate::slab::{Id, NONE};
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{Component, LpHeaders, NameRef};
 
-use crate::faces::FaceId;
+use crate::face_id::FaceId;
 use crate::tier::{Leaving, TierAnswer, TierWrite, Wanted};
 use crate::trace::Step;
 

@@ -13,7 +13,7 @@ use core::ops::{Deref, DerefMut};
 
 use once_cell::race::OnceBox;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 
 /// Places of a small chunk.
 pub(crate) const CHUNK: usize = if cfg!(loom) { 4 } else { 1024 };

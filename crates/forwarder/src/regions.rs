@@ -1,21 +1,22 @@
 //! The regions that this router is in: few names, which Interests with a forwarding hint are
 //! compared with.
 
+use crate::lock_order::LeafLock;
 use crate::sync::plain::{AtomicBool, Ordering::Relaxed};
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::{Name, NameRef};
 
 pub(crate) struct Regions<R> {
     // Most routers are in none: then nothing is locked.
     any: AtomicBool,
-    names: Mutex<R, Vec<Name>>,
+    names: LeafLock<R, Vec<Name>>,
 }
 
 impl<R: RawMutex> Regions<R> {
     pub(crate) fn new(names: Vec<Name>) -> Self {
-        Regions { any: AtomicBool::new(!names.is_empty()), names: Mutex::new(names) }
+        Regions { any: AtomicBool::new(!names.is_empty()), names: LeafLock::new(names) }
     }
 
     pub(crate) fn set(&self, names: Vec<Name>) {

@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
 use crate::slab::{Id, NONE};
 
 /// Packets for which a worker takes ids and counts at once.

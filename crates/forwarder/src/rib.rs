@@ -20,9 +20,10 @@ use core::ops::Bound;
 use namely_wire::mgmt::{RibEntry, Route, RouteOrigin, route_flags};
 use namely_wire::{Name, NameRef};
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
 use crate::fib::FibError;
-use crate::shares::{Charged, Holder, Ledger, Names};
+use crate::limits::RibLimits;
+use crate::shares::{Charged, Holder, Ledger};
 
 /// Why a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,13 @@ struct Stale {
     again: bool,
 }
 
+/// What a route leads to, and what it is charged to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteOwner {
+    pub(crate) face: FaceKey,
+    pub(crate) holder: Holder,
+}
+
 pub(crate) struct Rib {
     nodes: BTreeMap<Name, Node>,
     stale: VecDeque<Stale>,
@@ -110,7 +118,8 @@ pub(crate) struct Rib {
 
 impl Rib {
     /// `holder_max` is what one holder may have.
-    pub(crate) fn new(routes_max: usize, holder_max: Names) -> Self {
+    pub(crate) fn new(limits: &RibLimits) -> Self {
+        let (routes_max, holder_max) = (limits.routes_max, limits.per_holder_max());
         Rib {
             nodes: BTreeMap::new(),
             stale: VecDeque::new(),
@@ -132,11 +141,12 @@ impl Rib {
     pub(crate) fn register(
         &mut self,
         name: &Name,
-        (face, who): (FaceKey, Holder),
+        owner: RouteOwner,
         route: &Route,
         expires_at_ns: Option<u64>,
         fib: &mut impl Install,
     ) -> Result<(), RibError> {
+        let RouteOwner { face, holder: who } = owner;
         let before = self.take(name, face, route.origin);
         if before.is_none() && self.len >= self.routes_max {
             return Err(RibError::TableFull);

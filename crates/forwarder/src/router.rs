@@ -9,18 +9,23 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Deref;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::mgmt::{RibEntry, Route, RouteOrigin};
 use namely_wire::{Name, NameRef};
 
-use crate::config::{Config, ConfigError};
-use crate::control::{SWEPT_AT_ONCE_MAX, WALK_PLACES};
-use crate::faces::{FaceError, FaceId, FaceKey, Released};
+use crate::config::Config;
+use crate::control::FibControl;
+use crate::error::ConfigError;
+use crate::face_id::{FaceId, FaceKey};
+use crate::faces::{FaceError, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
+use crate::limits::WALK_PLACES;
+use crate::lock_order::{LeafLock, RibLock};
 use crate::packet::{Output, PacketBuf};
-use crate::pipeline::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
-use crate::rib::{Install, MS_NS, Rib, RibError};
+use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
+use crate::pipeline::sweep::SWEPT_AT_ONCE_MAX;
+use crate::rib::{Install, MS_NS, Rib, RibError, RouteOwner};
 use crate::shares::{Charge, Holder};
 
 /// How long a route lasts that was learned from Data alone, ms.
@@ -54,9 +59,9 @@ const RIB_TURN_NS: u64 = 1_000_000;
 /// A [`Forwarder`], to which it dereferences, and its RIB.
 pub struct Router<B, R> {
     forwarder: Forwarder<B, R>,
-    rib: Mutex<R, Rib>,
+    rib: RibLock<R, Rib>,
     /// Released faces that may have routes.
-    departed: Mutex<R, VecDeque<FaceKey>>,
+    departed: LeafLock<R, VecDeque<FaceKey>>,
 }
 
 impl<B, R> Deref for Router<B, R> {
@@ -74,9 +79,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     ///
     /// As there.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
-        let rib = Rib::new(config.rib_routes_max, config.routes_per_holder_max());
+        let rib = Rib::new(&config.rib);
         let forwarder = Forwarder::new(config, seed)?;
-        Ok(Router { forwarder, rib: Mutex::new(rib), departed: Mutex::new(VecDeque::new()) })
+        Ok(Router { forwarder, rib: RibLock::new(rib), departed: LeafLock::new(VecDeque::new()) })
     }
 
     /// [`Forwarder::face_release`], and the face's routes.
@@ -131,14 +136,15 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             }
             // A face that had none costs something, too.
             left = left.saturating_sub((before - rib.len()).max(1));
-            // Under the RIB's lock nobody else sweeps, and so the first one is still this one.
-            self.departed.lock().pop_front();
+            // Under the RIB's lock nobody else sweeps, and faces are added at the other end: the first
+            // one is still this one.
+            self.departed.lock_under(&rib).pop_front();
         }
         !self.departed.lock().is_empty()
     }
 
-    fn installer(&self) -> FibInstaller<'_, B, R> {
-        FibInstaller { forwarder: &self.forwarder }
+    fn installer(&self) -> FibInstaller<'_, R> {
+        FibInstaller { fib: self.forwarder.fib() }
     }
 }
 
@@ -169,12 +175,12 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         route: &Route,
         now_ns: u64,
     ) -> Result<(), RibError> {
-        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
+        let key = self.tables.faces.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
         let who = match charge {
-            Charge::Holder if key != FaceKey::LOCAL => self.pit.holder_of(key),
+            Charge::Holder if key != FaceKey::LOCAL => self.tables.pit.holder_of(key),
             _ => Holder::ROUTER,
         };
-        self.enter_route(name, (key, who), route, now_ns)
+        self.enter_route(name, RouteOwner { face: key, holder: who }, route, now_ns)
     }
 
     /// Makes a route of what Data has shown ([`crate::Learned`]): it lasts
@@ -216,8 +222,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             return Refused::default();
         };
         let name = full_name.prefix(full_name.len() - 1);
-        let sha256 = self.config.sha256;
-        let erased = self.with_key(name, |key| self.cs.erase_exact(key, digest.value, sha256));
+        let sha256 = self.tables.config.sha256;
+        let erased =
+            self.tables.names.with(name, |key| self.tables.cs.erase_exact(key, digest.value, sha256));
         let learned = |prefix: &Name| -> Vec<FaceId> {
             let routes = self.rib_routes(prefix, now_ns).into_iter();
             let learned = routes.filter(|route| route.origin == RouteOrigin::PREFIX_ANNOUNCEMENT);
@@ -231,8 +238,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             }
             for face in &faces {
                 self.rib_unregister(&prefix, *face, RouteOrigin::PREFIX_ANNOUNCEMENT);
-                if let Some(key) = self.key_of(*face) {
-                    self.discovery.lock().doubt(key, now_ns);
+                if let Some(key) = self.tables.faces.key_of(*face) {
+                    self.tables.discovery.lock().doubt(key, now_ns);
                 }
             }
             return Refused { erased, routes: faces.len() };
@@ -254,24 +261,27 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     fn enter_route(
         &self,
         name: &Name,
-        (key, who): (FaceKey, Holder),
+        owner: RouteOwner,
         route: &Route,
         now_ns: u64,
     ) -> Result<(), RibError> {
         let expires_at_ns =
             route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
-        self.rib.lock().register(name, (key, who), route, expires_at_ns, &mut self.installer())?;
-        if !self.has_gone(key) {
+        // Under the RIB's lock until the FIB has followed, so that two changes of one name reach
+        // the FIB in their order.
+        self.rib.lock().register(name, owner, route, expires_at_ns, &mut self.installer())?;
+        // The RIB's lock is released: the sweep takes it.
+        if !self.tables.faces.has_gone(owner.face) {
             return Ok(());
         }
-        self.departed.lock().push_back(key);
+        self.departed.lock().push_back(owner.face);
         self.sweep(SWEPT_AT_ONCE_MAX);
         Err(RibError::NoFace)
     }
 
     /// Removes a route; returns true if it was there.
     pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: RouteOrigin) -> bool {
-        let Some(key) = self.key_of(face) else { return false };
+        let Some(key) = self.tables.faces.key_of(face) else { return false };
         self.rib.lock().unregister(name, key, origin, &mut self.installer())
     }
 
@@ -311,17 +321,17 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
 }
 
 /// Applies the RIB's changes to the FIB, which takes its writers' lock for each.
-struct FibInstaller<'a, B, R> {
-    forwarder: &'a Forwarder<B, R>,
+struct FibInstaller<'a, R> {
+    fib: FibControl<'a, R>,
 }
 
-impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
+impl<R: RawMutex> Install for FibInstaller<'_, R> {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        self.forwarder.fib_add(name, face, cost)
+        self.fib.add(name, face, cost)
     }
 
     fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
-        self.forwarder.fib_remove(name, face);
+        self.fib.remove(name, face);
     }
 }
 
@@ -337,11 +347,12 @@ mod tests {
     fn a_route_that_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
         let router = Router::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
         let id = router.face_register(FaceProperties::application()).unwrap();
-        let key = router.key_of(id).unwrap();
+        let key = router.tables.faces.key_of(id).unwrap();
         router.face_release(id).unwrap();
         let name: Name = "/a".parse().unwrap();
         let route = Route { face_id: id.0, ..Route::default() };
-        let entered = router.enter_route(&name, (key, Holder::Face(key)), &route, 0);
+        let entered =
+            router.enter_route(&name, RouteOwner { face: key, holder: Holder::Face(key) }, &route, 0);
         assert_eq!(entered, Err(RibError::NoFace));
         assert_eq!((router.table_sizes().fib, router.rib_len()), (0, 0));
     }

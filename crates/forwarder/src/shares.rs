@@ -13,8 +13,8 @@
 //! which its packets count without a lock; so a holder may be charged for up to
 //! [`IDLE_MAX`] entries of each face that are not in use.
 
-use crate::config::ConfigError;
-use crate::faces::FaceKey;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::ordered::{NoMemory, Ordered, Pieces};
 
 /// Who pays for what a face has: an opaque number that the home gives, such as for a user, an

@@ -16,9 +16,9 @@
 
 use namely_wire::NameRef;
 
-use crate::counters::Counter;
-use crate::faces::FaceId;
-use crate::pit::EntryKey;
+use crate::counter::Counter;
+use crate::face_id::FaceId;
+use crate::pit::key::EntryKey;
 
 /// Names a parked Interest, which may be gone when its read completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +133,31 @@ pub enum TierWrite {
     Busy,
 }
 
+/// Who marks Data that comes from the tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TierMarking {
+    /// Nobody.
+    Never,
+    /// A router whose tier has as many pending requests as its threshold says.
+    Threshold,
+    /// The same, but only if no upstream is left to which it could pass its load (NB-Cache's lazy
+    /// notification).
+    #[default]
+    Lazy,
+}
+
+impl TierMarking {
+    /// Returns true if Data is to be marked, when the tier `is_busy` and there is an upstream that
+    /// has not announced congestion, or not.
+    pub(crate) fn marks(self, is_busy: bool, may_bypass: impl FnOnce() -> bool) -> bool {
+        match self {
+            TierMarking::Never => false,
+            TierMarking::Threshold => is_busy,
+            TierMarking::Lazy => is_busy && !may_bypass(),
+        }
+    }
+}
+
 /// What is counted of the tier. All are 0 for a home without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierCounts {
@@ -245,5 +270,22 @@ impl TierCounters {
             TierWrite::Busy => &self.writes_bypassed,
         };
         counter.add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_marked_by_the_truth_table_of_nb_cache() {
+        let marks = |rule: TierMarking| {
+            [(false, true), (false, false), (true, true), (true, false)]
+                .map(|(is_busy, may_bypass)| rule.marks(is_busy, || may_bypass))
+        };
+        assert_eq!(marks(TierMarking::Lazy), [false, false, false, true]);
+        assert_eq!(marks(TierMarking::Threshold), [false, false, true, true]);
+        assert_eq!(marks(TierMarking::Never), [false; 4]);
+        assert_eq!(TierMarking::default(), TierMarking::Lazy);
     }
 }

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 

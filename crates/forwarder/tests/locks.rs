@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use counted::{Counted, TAKEN};
 use namely_forwarder::{
-    Config, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Received, UnsolicitedPolicy,
+    Config, CsLimits, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -55,7 +55,7 @@ struct Bench {
 impl Bench {
     fn new(cs_policy: CsPolicy, cs_admit: bool) -> Self {
         let config = Config {
-            cs_packets_max: 10,
+            cs: CsLimits { packets_max: 10, ..CsLimits::default() },
             cs_policy,
             cs_admit,
             unsolicited: UnsolicitedPolicy::AdmitAll,
@@ -117,7 +117,7 @@ fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one
         bench.insert(segment);
     }
     assert_eq!(bench.insert(20) - without, (4 + 2) + (4 + 1));
-    assert_eq!(bench.forwarder.cs_status().packets, 10);
+    assert_eq!(bench.forwarder.cs().status().packets, 10);
 }
 
 /// A strategy that remembers takes one lock more for an Interest and one for a Data; so those that
@@ -128,8 +128,8 @@ fn only_a_strategy_that_remembers_takes_a_lock_for_it() {
         let bench = Bench::new(CsPolicy::Noop, false);
         let upstream = bench.forwarder.face_register(FaceProperties::remote()).unwrap();
         let strategy: Name = format!("/{strategy}").parse().unwrap();
-        bench.forwarder.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
-        bench.forwarder.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+        bench.forwarder.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
+        bench.forwarder.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
         let exchange = |segment| {
             let (interest, sent) =
                 bench.locks(InterestBuilder::new(name(segment)).nonce([1; 4]).build().into());

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use namely_forwarder::{
-    Config, DropReason, FaceId, FaceProperties, Forwarder, ObjectName, ObjectPlace, ObjectPlan, Outgoing,
-    Received,
+    BindingLimits, Config, CsLimits, DeadNonceLimits, DropReason, FaceId, FaceProperties, FibLimits,
+    Forwarder, ObjectLimits, ObjectName, ObjectPlace, ObjectPlan, Outgoing, PitLimits, Received, RibLimits,
+    StrategyLimits,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -100,21 +101,20 @@ impl Scene {
     fn with_store(packets_max: usize, objects_max: usize) -> Arc<Self> {
         let config = Config {
             faces_max: 4,
-            pit_entries_max: 2,
-            cs_packets_max: packets_max,
-            cs_entries_max: 4 * packets_max,
-            objects_max,
-            fib_entries_max: 4,
-            rib_routes_max: 4,
-            bindings_max: 4,
-            strategy_choices_max: 4,
-            dead_nonces_max: 4,
+            pit: PitLimits { entries_max: 2, ..PitLimits::default() },
+            cs: CsLimits { packets_max, entries_max: 4 * packets_max, ..CsLimits::default() },
+            objects: ObjectLimits { objects_max, ..ObjectLimits::default() },
+            fib: FibLimits { entries_max: 4, ..FibLimits::default() },
+            rib: RibLimits { routes_max: 4, ..RibLimits::default() },
+            bindings: BindingLimits { entries_max: 4, ..BindingLimits::default() },
+            strategies: StrategyLimits { choices_max: 4, ..StrategyLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: 4, ..DeadNonceLimits::default() },
             ..Config::new(|_| [0; 32])
         };
         let fw = Fw::new(config, 1).unwrap();
         let consumers = [(); 2].map(|()| fw.face_register(FaceProperties::application()).unwrap());
         let upstream = fw.face_register(FaceProperties::remote()).unwrap();
-        fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+        fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
         let scene = Scene { fw, consumers, upstream };
         // Each place, lock and chunk is used once before the threads start: loom does not see that
         // a chunk that one of them makes is there before the other looks into it.
@@ -269,8 +269,8 @@ fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
         },
         |scene, answered, _| {
             assert_eq!(answered + scene.fw.counters().dropped(DropReason::FaceGone), 1);
-            assert!(scene.fw.face_hold(scene.consumers[0]).is_none());
-            assert!(scene.fw.faces_snapshot().iter().all(|face| face.users == 1));
+            assert!(scene.fw.faces().hold(scene.consumers[0]).is_none());
+            assert!(scene.fw.faces().snapshot().iter().all(|face| face.users == 1));
             let counters = scene.fw.counters();
             assert_eq!(counters.faces_freed + counters.faces_orphaned, 1 + 1);
         },
@@ -283,13 +283,13 @@ fn objects_are_asked_for() -> Arc<Scene> {
     let scene = Scene::with_store(2, 2);
     let [w, v]: [Name; 2] = ["/w", "/v"].map(|uri| uri.parse().unwrap());
     let file = |name, object| ObjectName { name, object, id: u64::from(object) };
-    assert_eq!(scene.fw.objects_set([file(w.as_name(), 0), file(v.as_name(), 1)]), Ok(2));
+    assert_eq!(scene.fw.objects().set([file(w.as_name(), 0), file(v.as_name(), 1)]), Ok(2));
     for object in 0..2 {
         let worth = u64::from(object) + 1;
-        scene.fw.object_plan(object, ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 });
+        scene.fw.objects().plan(object, ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 });
     }
-    scene.fw.objects_room(1, 1000);
-    assert_eq!(scene.fw.cs_erase(Name::new().as_name(), 10), (2, false));
+    scene.fw.objects().room(1, 1000);
+    assert_eq!(scene.fw.cs().erase(Name::new().as_name(), 10), (2, false));
     for (consumer, uri) in ["/w/1", "/v/1"].into_iter().enumerate() {
         assert_eq!(scene.ask(consumer, uri, 4000, 11 * MS).len(), 1);
     }
@@ -305,8 +305,8 @@ fn of_two_objects_that_come_at_once_the_one_that_is_worth_more_is_kept() {
         |scene, one, other| {
             assert_eq!((one, other), (1, 1));
             scene.expire(13 * MS);
-            assert_eq!([0, 1].map(|object| scene.fw.object_held(object).packets), [0, 1]);
-            assert_eq!(scene.fw.object_counts().packets, 1);
+            assert_eq!([0, 1].map(|object| scene.fw.objects().held(object).packets), [0, 1]);
+            assert_eq!(scene.fw.objects().counts().packets, 1);
         },
     );
 }
@@ -316,11 +316,11 @@ fn of_an_object_that_leaves_the_catalogue_while_its_data_come_none_are_left() {
     model(
         objects_are_asked_for,
         |scene| scene.answer("/v/1", 12 * MS).len(),
-        |scene| scene.fw.objects_set([]).unwrap(),
+        |scene| scene.fw.objects().set([]).unwrap(),
         |scene, one, names| {
             assert_eq!((one, names), (1, 0));
             scene.expire(13 * MS);
-            assert_eq!(scene.fw.object_counts().packets, 0);
+            assert_eq!(scene.fw.objects().counts().packets, 0);
         },
     );
 }

@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Config, CsChange, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
-    UnsolicitedPolicy,
+    Batch, Config, CsChange, CsLimits, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output,
+    Received, UnsolicitedPolicy,
 };
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, SignatureInfo, types,
@@ -105,7 +105,7 @@ impl Scene {
     fn new(cs_policy: CsPolicy) -> Self {
         let config = Config {
             cs_policy,
-            cs_packets_max: 20,
+            cs: CsLimits { packets_max: 20, ..CsLimits::default() },
             unsolicited: UnsolicitedPolicy::AdmitAll,
             regions: vec![name("/region")],
             ..Config::new(digest)
@@ -158,9 +158,9 @@ fn play_packets(scene: &mut Scene) {
     let plain = LpHeaders::default();
     let (a, long) = (name("/a"), long_name());
     scene.call("routes", |fw, faces| {
-        (1..8).for_each(|i| fw.fib_add_nexthop(name("/a").as_name(), faces[i], i as u64).unwrap());
-        fw.fib_add_nexthop(name("/hint").as_name(), faces[1], 1).unwrap();
-        fw.fib_add_nexthop(long_name().as_name(), faces[1], 1).unwrap();
+        (1..8).for_each(|i| fw.fib().add_nexthop(name("/a").as_name(), faces[i], i as u64).unwrap());
+        fw.fib().add_nexthop(name("/hint").as_name(), faces[1], 1).unwrap();
+        fw.fib().add_nexthop(long_name().as_name(), faces[1], 1).unwrap();
     });
     let segments: Vec<Name> = (0..40).map(|i| a.join_segment(i)).collect();
     let interests: Vec<Packet> = segments.iter().map(|n| interest(n, 1).build().into()).collect();
@@ -186,7 +186,7 @@ fn play_packets(scene: &mut Scene) {
     scene.packets("garbage", 2, &[Packet::from(&b"\x05\x01\x00"[..]), Packet::from(&b""[..])], plain);
     for strategy in ["multicast", "asf", "fast-route", "self-learning", "multipath", "round-robin"] {
         let (under, of) = (a.join_generic(strategy), name(&format!("/{strategy}")));
-        scene.call("strategy_set", |fw, _| fw.strategy_set(under.as_name(), of.as_name()).unwrap());
+        scene.call("strategy_set", |fw, _| fw.strategies().set(under.as_name(), of.as_name()).unwrap());
         let names: Vec<Name> = (0..3).map(|i| under.join_segment(i)).collect();
         let asked: Vec<Packet> = names.iter().map(|n| interest(n, 7).build().into()).collect();
         scene.packets(strategy, 0, &asked, plain);
@@ -199,23 +199,23 @@ fn play_packets(scene: &mut Scene) {
 
 fn play_control(scene: &mut Scene) {
     let (bound, long) = (name("/bound/here"), long_name());
-    scene.call("fib_add_nexthop", |fw, faces| fw.fib_add_nexthop(bound.as_name(), faces[0], 3).unwrap());
-    scene.call("fib_remove_nexthop", |fw, faces| fw.fib_remove_nexthop(bound.as_name(), faces[0]));
+    scene.call("fib_add_nexthop", |fw, faces| fw.fib().add_nexthop(bound.as_name(), faces[0], 3).unwrap());
+    scene.call("fib_remove_nexthop", |fw, faces| fw.fib().remove_nexthop(bound.as_name(), faces[0]));
     let app = scene.call("face_register", |fw, _| fw.face_register(FaceProperties::application()).unwrap());
-    scene.call("bpt_bind", |fw, _| fw.bpt_bind(app, bound.as_name()).unwrap());
-    scene.call("bpt_bind, a long name", |fw, _| fw.bpt_bind(app, long.as_name()).unwrap());
-    scene.call("bpt_bound_to", |fw, _| fw.bpt_bound_to(bound.as_name()));
-    scene.call("bpt_unbind", |fw, _| fw.bpt_unbind(app, bound.as_name()));
-    scene.call("cs_erase", |fw, _| fw.cs_erase(name("/a").as_name(), 3));
+    scene.call("bpt_bind", |fw, _| fw.bindings().bind(app, bound.as_name()).unwrap());
+    scene.call("bpt_bind, a long name", |fw, _| fw.bindings().bind(app, long.as_name()).unwrap());
+    scene.call("bpt_bound_to", |fw, _| fw.bindings().bound_to(bound.as_name()));
+    scene.call("bpt_unbind", |fw, _| fw.bindings().unbind(app, bound.as_name()));
+    scene.call("cs_erase", |fw, _| fw.cs().erase(name("/a").as_name(), 3));
     scene.call("cs_config", |fw, _| {
         let policy = Some(CsPolicy::Lru);
-        fw.cs_config(&CsChange { packets_max: Some(5), policy, ..CsChange::default() })
+        fw.cs().configure(&CsChange { packets_max: Some(5), policy, ..CsChange::default() })
     });
-    scene.call("cs_walk", |fw, _| fw.cs_walk(Name::new().as_name(), 1, |_, _, _| true));
-    scene.call("fib_walk", |fw, _| fw.fib_walk(None, &mut Vec::new()));
-    scene.call("bpt_snapshot", |fw, _| fw.bpt_snapshot());
-    scene.call("pit_snapshot", |fw, _| fw.pit_snapshot(100));
-    scene.call("faces_snapshot", |fw, _| fw.faces_snapshot());
+    scene.call("cs_walk", |fw, _| fw.cs().walk(Name::new().as_name(), 1, |_, _, _| true));
+    scene.call("fib_walk", |fw, _| fw.fib().walk(None, &mut Vec::new()));
+    scene.call("bpt_snapshot", |fw, _| fw.bindings().snapshot());
+    scene.call("pit_snapshot", |fw, _| fw.pit().snapshot(100));
+    scene.call("faces_snapshot", |fw, _| fw.faces().snapshot());
     scene.call("counters", |fw, _| (fw.counters(), fw.table_sizes()));
     scene.call("face_release", |fw, faces| {
         faces.iter().chain([&app]).all(|face| fw.face_release(*face).is_ok())

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_forwarder::{
-    Batch, Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
-    UnsolicitedPolicy,
+    Batch, Config, CsLimits, DeadNonceLimits, DropReason, FaceId, FaceProperties, Forwarder, Outgoing,
+    Output, PitLimits, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, PitToken, SignatureInfo};
 
@@ -104,13 +104,13 @@ impl Scene {
         ];
         let faces: Vec<FaceId> = specs.iter().map(|spec| fw.face_register(*spec).unwrap()).collect();
         let prefix = Name::new().join_generic("a");
-        faces.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, face.0).unwrap());
+        faces.iter().for_each(|face| fw.fib().add_nexthop(prefix.as_name(), *face, face.0).unwrap());
         let strategy: Name = "/multicast".parse().unwrap();
-        fw.strategy_set(name(1).as_name(), strategy.as_name()).unwrap();
+        fw.strategies().set(name(1).as_name(), strategy.as_name()).unwrap();
         // Both remember things under the one prefix of the FIB.
         for (i, strategy) in [(2, "/asf"), (3, "/fast-route")] {
             let strategy: Name = strategy.parse().unwrap();
-            fw.strategy_set(name(i).as_name(), strategy.as_name()).unwrap();
+            fw.strategies().set(name(i).as_name(), strategy.as_name()).unwrap();
         }
         let (now_ns, passing) = (AtomicU64::new(MS), AtomicU64::new(0));
         Scene { fw, now_ns, faces, passing, over: AtomicBool::new(false) }
@@ -155,15 +155,15 @@ impl Scene {
         while start.elapsed() < duration() {
             let face = self.fw.face_register(FaceProperties::remote()).unwrap();
             self.passing.store(face.0, Ordering::Relaxed);
-            self.fw.fib_add_nexthop(name(dice.next(20)).as_name(), face, 0).unwrap();
-            let hold = self.fw.face_hold(face);
+            self.fw.fib().add_nexthop(name(dice.next(20)).as_name(), face, 0).unwrap();
+            let hold = self.fw.faces().hold(face);
             assert_eq!(hold.as_ref().map(|hold| hold.id()), Some(face));
-            assert!(self.fw.pit_snapshot(50).len() <= 50);
+            assert!(self.fw.pit().snapshot(50).len() <= 50);
             std::thread::yield_now();
             self.fw.face_release(face).unwrap();
             released += 1;
             assert_eq!(hold.map(|hold| hold.id()), Some(FaceId::NONE));
-            assert!(self.fw.face_hold(face).is_none());
+            assert!(self.fw.faces().hold(face).is_none());
         }
         self.over.store(true, Ordering::Relaxed);
         released
@@ -177,7 +177,7 @@ impl Scene {
         }
         assert_eq!(self.fw.expire(now_ns, &mut Sink::default()), None);
         assert_eq!(self.fw.table_sizes().pit, 0);
-        assert!(self.fw.pit_snapshot(10).is_empty());
+        assert!(self.fw.pit().snapshot(10).is_empty());
     }
 }
 
@@ -185,11 +185,14 @@ impl Scene {
 fn workers_and_the_control_path_leave_nothing_over() {
     // Small tables, so that they are full again and again.
     let config = Config {
-        pit_entries_max: 24,
-        pit_entries_per_face_max: 12,
-        in_records_max: 3,
-        dead_nonces_max: 64,
-        cs_packets_max: 8,
+        pit: PitLimits {
+            entries_max: 24,
+            entries_per_face_max: 12,
+            in_records_max: 3,
+            ..PitLimits::default()
+        },
+        dead_nonces: DeadNonceLimits { entries_max: 64, ..DeadNonceLimits::default() },
+        cs: CsLimits { packets_max: 8, ..CsLimits::default() },
         unsolicited: UnsolicitedPolicy::AdmitAll,
         ..Config::new(|octets| [octets[octets.len() - 33]; 32])
     };
@@ -213,7 +216,7 @@ fn workers_and_the_control_path_leave_nothing_over() {
     scene.end();
 
     let counters = scene.fw.counters();
-    let faces = scene.fw.faces_snapshot();
+    let faces = scene.fw.faces().snapshot();
     assert_eq!(counters.faces_freed + counters.faces_orphaned, released);
     assert!(faces.iter().all(|face| face.users == 1), "{faces:?}");
     assert_eq!(faces.len(), scene.faces.len());
@@ -248,10 +251,14 @@ fn workers_and_the_control_path_leave_nothing_over() {
 #[test]
 fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
     const WORKERS: usize = 3;
-    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();
+    let fw = Fw::new(
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
+        3,
+    )
+    .unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     let prefix = Name::new().join_generic("a");
-    fw.fib_add_nexthop(prefix.as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(prefix.as_name(), upstream, 0).unwrap();
     let consumers = [(); WORKERS].map(|()| fw.face_register(FaceProperties::application()).unwrap());
     let barrier = std::sync::Barrier::new(WORKERS);
     let rounds = 300;
@@ -287,13 +294,17 @@ fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
 /// by it, or goes upstream and waits: it is never lost.
 #[test]
 fn an_interest_that_meets_the_data_is_answered_or_pending() {
-    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();
+    let fw = Fw::new(
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
+        3,
+    )
+    .unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     let (one, other) = (
         fw.face_register(FaceProperties::application()).unwrap(),
         fw.face_register(FaceProperties::application()).unwrap(),
     );
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let barrier = std::sync::Barrier::new(2);
     for round in 0..300u64 {
         let name = Name::new().join_number(50, round);

@@ -44,7 +44,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
 
     fn counters(&self) -> Vec<Counter> {
         let counters = core(self).counters();
-        let cs = core(self).cs_status();
+        let cs = core(self).cs().status();
         let drops = DropReason::ALL.iter().map(|reason| (reason.label(), counters.dropped(*reason)));
         let paths = [
             ("suppressed", counters.suppressed),
@@ -67,15 +67,15 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     }
 
     fn fib(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
-        core(self).fib_walk(from, entries)
+        core(self).fib().walk(from, entries)
     }
 
     fn fib_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
-        core(self).fib_add_nexthop(prefix, face, cost)
+        core(self).fib().add_nexthop(prefix, face, cost)
     }
 
     fn fib_remove(&self, prefix: NameRef<'_>, face: FaceId) -> bool {
-        core(self).fib_remove_nexthop(prefix, face)
+        core(self).fib().remove_nexthop(prefix, face)
     }
 
     fn rib(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
@@ -101,44 +101,44 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     }
 
     fn bpt(&self) -> Vec<(Name, FaceId)> {
-        core(self).bpt_snapshot()
+        core(self).bindings().snapshot()
     }
 
     fn bpt_bind(&self, face: FaceId, prefix: &Name, of_face_max: usize) -> Result<Bound, BindError> {
-        if core(self).bpt_count(face) >= of_face_max && !core(self).bpt_holds(face, prefix) {
+        if core(self).bindings().count(face) >= of_face_max && !core(self).bindings().holds(face, prefix) {
             return Err(BindError::TableFull);
         }
-        core(self).bpt_bind(face, prefix.as_name())
+        core(self).bindings().bind(face, prefix.as_name())
     }
 
     fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
-        core(self).bpt_unbind(face, prefix.as_name())
+        core(self).bindings().unbind(face, prefix.as_name())
     }
 
     fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool {
-        core(self).bpt_holds(face, prefix)
+        core(self).bindings().holds(face, prefix)
     }
 
     fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId> {
-        core(self).bpt_bound_to(name)
+        core(self).bindings().bound_to(name)
     }
 
     fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize> {
-        core(self).bpt_routed(name)
+        core(self).bindings().routed(name)
     }
 
     fn strategies(&self) -> Vec<StrategyChoice> {
-        let mut choices = core(self).strategy_snapshot();
+        let mut choices = core(self).strategies().snapshot();
         choices.sort_by(|a, b| a.prefix.cmp(&b.prefix));
         choices
     }
 
     fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
-        core(self).strategy_set(prefix, strategy).map(|chosen| chosen.name())
+        core(self).strategies().set(prefix, strategy).map(|chosen| chosen.name())
     }
 
     fn strategy_unset(&self, prefix: NameRef<'_>) -> bool {
-        core(self).strategy_unset(prefix) == Ok(true)
+        core(self).strategies().unset(prefix) == Ok(true)
     }
 
     fn explain(&self, name: NameRef<'_>, now_ns: u64) -> Explained {
@@ -146,7 +146,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     }
 
     fn cs_info(&self) -> CsInfo {
-        let cs = core(self).cs_status();
+        let cs = core(self).cs().status();
         let flag = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         CsInfo {
             capacity: cs.packets_max as u64,
@@ -159,7 +159,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     }
 
     fn cs_configure(&self, change: &CsChange) -> Result<(), String> {
-        core(self).cs_config(change);
+        core(self).cs().configure(change);
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
         packets: &mut Vec<CsPacket>,
     ) -> Option<u64> {
         let from = u32::try_from(query.from).ok()?;
-        let next = core(self).cs_walk(query.prefix.as_name(), from, |name, octets, fresh_until_ns| {
+        let next = core(self).cs().walk(query.prefix.as_name(), from, |name, octets, fresh_until_ns| {
             let fresh_ms = fresh_until_ns.saturating_sub(now_ns) / 1_000_000;
             packets.push(CsPacket { name: name.to_name(), octets: octets as u64, fresh_ms });
             packets.len() < most
@@ -180,7 +180,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
     }
 
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool) {
-        let (erased, more) = core(self).cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
+        let (erased, more) = core(self).cs().erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
         (erased as u64, more)
     }
 

@@ -261,7 +261,7 @@ impl NbCache {
             // Half of the files lead through R2, half through R3, and the other way second.
             let second = usize::from(holder(file) == Some(2) || holder(file) != Some(1) && file % 2 == 1);
             let add = |node: NodeId, face, cost| {
-                let fib = network.router(node).fib_add_nexthop(prefix.as_name(), face, cost);
+                let fib = network.router(node).fib().add_nexthop(prefix.as_name(), face, cost);
                 fib.expect("room in the FIB");
             };
             add(r1, faces[second], 0);

@@ -370,7 +370,7 @@ impl Built {
         let mut sum = Lookups::default();
         for n in self.caches {
             let router = self.network.router(self.nodes[n]);
-            let (status, disk_hits) = (router.cs_status(), router.counters().tier.hits);
+            let (status, disk_hits) = (router.cs().status(), router.counters().tier.hits);
             let looked_up = self.agent(n).map_or(0, |agent| agent.looked_up);
             sum.met += status.hits + status.misses - looked_up;
             sum.hits += status.hits + disk_hits;
@@ -437,11 +437,11 @@ fn spec(arm: Arm, is_cache: bool) -> RouterSpec {
 fn set_routes(network: &Network, node: NodeId, arm: Arm, faces: impl Iterator<Item = FaceId>) {
     let router = network.router(node);
     for (cost, face) in faces.enumerate() {
-        router.fib_add_nexthop(prefix().as_name(), face, cost as u64).expect("room in the FIB");
+        router.fib().add_nexthop(prefix().as_name(), face, cost as u64).expect("room in the FIB");
     }
     let strategy = Name::new().join_generic(*b"localhost").join_generic(*b"nfd");
     let strategy = strategy.join_generic(*b"strategy").join_generic(arm.strategy.as_bytes());
-    router.strategy_set(Name::new().as_name(), strategy.as_name()).expect("a strategy");
+    router.strategies().set(Name::new().as_name(), strategy.as_name()).expect("a strategy");
 }
 
 /// A round trip without what it takes a Data to leave, half of it each way.
@@ -505,11 +505,11 @@ fn agent(
         object,
         id: u64::from(object),
     });
-    router.objects_set(names).expect("a catalogue");
-    router.objects_only(true);
+    router.objects().set(names).expect("a catalogue");
+    router.objects().only(true);
     let room = PACKETS * PACKET_OCTETS;
     if is_cache {
-        router.objects_room(ROOM * PACKETS as usize, ROOM as u64 * room);
+        router.objects().room(ROOM * PACKETS as usize, ROOM as u64 * room);
     }
     let (period_ms, amplification) = of.slot;
     let size = PACKETS * CONTENT_OCTETS as u64;

@@ -400,11 +400,11 @@ impl Network {
             let is_few = faces.len() <= limits::ASKED_ONE_BY_ONE_MAX;
             let group = self.ports[*link].face;
             // A face that has gone meanwhile is asked nothing anyway.
-            forwarder.face_set_discovery(group, true).unwrap_or_default();
+            forwarder.discovery().set(group, true).unwrap_or_default();
             for face in faces.iter().map(|face| FaceId(*face)) {
                 match is_few {
-                    true => forwarder.face_set_discovery_beside(face, group).unwrap_or_default(),
-                    false => forwarder.face_set_discovery(face, false).unwrap_or_default(),
+                    true => forwarder.discovery().set_beside(face, group).unwrap_or_default(),
+                    false => forwarder.discovery().set(face, false).unwrap_or_default(),
                 }
             }
         }

@@ -218,7 +218,7 @@ impl Network {
 
     fn add_port(&mut self, node: NodeId, properties: FaceProperties, peers: Vec<usize>, spec: LinkSpec) {
         let face = self.face(node, properties, Target::Port(self.ports.len()));
-        self.nodes[node.0].forwarder.face_set_discovery(face, true).expect("room for a neighbour");
+        self.nodes[node.0].forwarder.discovery().set(face, true).expect("room for a neighbour");
         self.ports.push(Port::new(node, face, peers, spec, self.reassembly.clone()));
     }
 
@@ -291,7 +291,7 @@ impl Network {
             let anew = forwarder.face_register(*properties).expect("room for a face");
             assert_eq!(anew, *face, "faces have the numbers that they had");
             if matches!(node.faces.get(face), Some(Target::Port(_))) {
-                forwarder.face_set_discovery(*face, true).expect("room for a neighbour");
+                forwarder.discovery().set(*face, true).expect("room for a neighbour");
             }
         }
         node.inbox.clear();
@@ -356,7 +356,7 @@ impl Network {
         let (ports, links): (Vec<usize>, Vec<routes::Edge>) = self.edges().unzip();
         for (at, number) in routes::towards(node.0, self.nodes.len(), &links) {
             let face = self.ports[ports[number]].face;
-            self.nodes[at].forwarder.fib_add_nexthop(prefix.as_name(), face, 0).expect("room in the FIB");
+            self.nodes[at].forwarder.fib().add_nexthop(prefix.as_name(), face, 0).expect("room in the FIB");
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use namely_forwarder::{Config, CsPolicy, FaceId, FaceProperties, Received, TierMarking};
+use namely_forwarder::{
+    BindingLimits, Config, CsLimits, CsPolicy, DeadNonceLimits, FaceId, FaceProperties, FibLimits, PitLimits,
+    Received, RibLimits, StrategyLimits, TierMarking,
+};
 
 use crate::alarm::Alarm;
 use crate::disk::{Disk, DiskSpec};
@@ -56,20 +59,25 @@ impl RouterSpec {
     pub(crate) fn config(&self) -> Config {
         Config {
             faces_max: self.faces_max,
-            pit_entries_max: self.pit_entries_max,
-            pit_entries_per_face_max: self.pit_entries_per_face_max,
-            pit_entries_per_holder_max: self.pit_entries_max,
-            cs_packets_max: self.cs_packets_max,
-            cs_entries_max: self.cs_packets_max * 8,
+            pit: PitLimits {
+                entries_max: self.pit_entries_max,
+                entries_per_face_max: self.pit_entries_per_face_max,
+                entries_per_holder_max: self.pit_entries_max,
+                ..PitLimits::default()
+            },
+            cs: CsLimits {
+                packets_max: self.cs_packets_max,
+                entries_max: self.cs_packets_max * 8,
+                ..CsLimits::default()
+            },
             cs_policy: self.cs_policy,
             cs_marking: self.cs_marking,
             cs_announce_ns: self.cs_announce_ns,
-            fib_entries_max: 4096,
-            rib_routes_max: 4096,
-            bindings_max: 1024,
-            strategy_choices_max: 64,
-            strategy_prefixes_max: 1024,
-            dead_nonces_max: self.pit_entries_max,
+            fib: FibLimits { entries_max: 4096, ..FibLimits::default() },
+            rib: RibLimits { routes_max: 4096, ..RibLimits::default() },
+            bindings: BindingLimits { entries_max: 1024, ..BindingLimits::default() },
+            strategies: StrategyLimits { choices_max: 64, prefixes_max: 1024, ..StrategyLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: self.pit_entries_max, ..DeadNonceLimits::default() },
             ..Config::new(|_| [0; 32])
         }
     }

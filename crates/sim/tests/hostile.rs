@@ -23,7 +23,7 @@ struct Silent(Name);
 impl Behaviour for Silent {
     fn start(&mut self, context: &mut Context<'_>) {
         let face = context.face();
-        context.forwarder().fib_add_nexthop(self.0.as_name(), face, 0).expect("room in the FIB");
+        context.forwarder().fib().add_nexthop(self.0.as_name(), face, 0).expect("room in the FIB");
     }
 
     fn receive(&mut self, _: &Received<Packet>, _: &mut Context<'_>) {}

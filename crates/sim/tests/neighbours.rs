@@ -116,7 +116,7 @@ fn a_simulated_neighbour_is_usable_within_100_ms_of_link_up_and_its_mtu_is_what_
     assert!(took_ns < 100 * MS, "{took_ns}");
     let (face, mtu) = segment.network.face_towards(ports[0], ports[1]).expect("a face");
     assert_eq!(mtu, 500);
-    let fib = segment.network.router(nodes[0]).fib_snapshot();
+    let fib = segment.network.router(nodes[0]).fib().snapshot();
     let hop = fib.iter().find(|entry| entry.prefix == name("/p")).expect("a route");
     assert_eq!(hop.next_hops.iter().map(|hop| hop.face_id).collect::<Vec<_>>(), [face.0]);
     // It carries traffic, in frames that the other takes.
@@ -131,7 +131,7 @@ fn a_simulated_neighbour_is_usable_within_100_ms_of_link_up_and_its_mtu_is_what_
     segment.up(2);
     segment.run(100 * MS);
     assert_eq!([0, 1, 2].map(|n| segment.proven(n)), [2, 2, 2]);
-    assert!(segment.network.router(nodes[2]).fib_snapshot().is_empty(), "no rule, no route");
+    assert!(segment.network.router(nodes[2]).fib().snapshot().is_empty(), "no rule, no route");
 }
 
 /// A consumer, and two neighbours that announce what it asks for.
@@ -140,7 +140,7 @@ fn two_producers(strategy: &str, per_second: u64) -> (Segment, AppId) {
     segment.discover([open(), announcing(&["/p"]), announcing(&["/p"])]);
     let nodes = segment.nodes.clone();
     let router = segment.network.router(nodes[0]);
-    router.strategy_set(name("/").as_name(), name(strategy).as_name()).expect("a strategy");
+    router.strategies().set(name("/").as_name(), name(strategy).as_name()).expect("a strategy");
     for node in &nodes[1..] {
         segment.network.attach(*node, Box::new(Producer::new(name("/p"), 1000)));
     }

@@ -157,8 +157,8 @@ impl Behaviour for Reroute {
 
     fn wake(&mut self, context: &mut Context<'_>) {
         let forwarder = context.forwarder();
-        forwarder.fib_add_nexthop(self.prefix.as_name(), self.to, 0).unwrap();
-        assert!(forwarder.fib_remove_nexthop(self.prefix.as_name(), self.from));
+        forwarder.fib().add_nexthop(self.prefix.as_name(), self.to, 0).unwrap();
+        assert!(forwarder.fib().remove_nexthop(self.prefix.as_name(), self.from));
     }
 }
 
@@ -246,7 +246,7 @@ fn a_thousand_routers_forward_for_a_thousand_consumers() {
     let counters = nodes.iter().map(|node| network.router(*node).counters());
     let (mut hits, mut drops) = (0, 0);
     for (node, counters) in nodes.iter().zip(counters) {
-        hits += network.router(*node).cs_status().hits;
+        hits += network.router(*node).cs().status().hits;
         drops += counters.drops.iter().sum::<u64>();
     }
     let mut table = Table::new(&["a thousand routers, one second", ""]);

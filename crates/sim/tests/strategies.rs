@@ -28,9 +28,9 @@ impl TwoWays {
         let router = network.router(near);
         for (link, cost) in links.iter().zip(0..) {
             let face = network.face_of_port(*link);
-            router.fib_add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
+            router.fib().add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
         }
-        router.strategy_set(name("/p").as_name(), name(strategy).as_name()).expect("a strategy");
+        router.strategies().set(name("/p").as_name(), name(strategy).as_name()).expect("a strategy");
         network.announce(&name("/p"), far);
         network.attach(far, Box::new(Producer::new(name("/p"), 100)));
         let consumer = network.attach(near, Box::new(ConstantRate::new(name("/p"), 20)));
@@ -103,9 +103,13 @@ fn joined(seed: u64, strategy: &str, links: &[(u64, u64)]) -> (Network, namely_s
     let ports: Vec<PortId> = links.iter().map(|spec| link(&mut network, *spec)).collect();
     for (port, cost) in ports.iter().zip(0..) {
         let face = network.face_of_port(*port);
-        network.router(near).fib_add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
+        network.router(near).fib().add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
     }
-    network.router(near).strategy_set(name("/p").as_name(), name(strategy).as_name()).expect("a strategy");
+    network
+        .router(near)
+        .strategies()
+        .set(name("/p").as_name(), name(strategy).as_name())
+        .expect("a strategy");
     network.announce(&name("/p"), far);
     network.attach(far, Box::new(Producer::new(name("/p"), 4000)));
     (network, near, ports)
@@ -210,11 +214,11 @@ impl Ring {
         let links = (0..6).map(|i| network.connect(routers[i], routers[(i + 1) % 6], delay(i))).collect();
         for router in &routers {
             let strategy = name("/localhost/nfd/strategy/self-learning");
-            network.router(*router).strategy_set(name("/").as_name(), strategy.as_name()).expect("it");
+            network.router(*router).strategies().set(name("/").as_name(), strategy.as_name()).expect("it");
         }
         let producer = network.attach(routers[3], Box::new(Producer::new(name("/p"), 1000)));
         let face = network.face_of(producer);
-        network.router(routers[3]).fib_add_nexthop(name("/p").as_name(), face, 0).expect("room");
+        network.router(routers[3]).fib().add_nexthop(name("/p").as_name(), face, 0).expect("room");
         let consumer = network.attach(routers[0], Box::new(ConstantRate::new(name("/p/object"), 100)));
         Ring { network, routers, links, consumer }
     }
@@ -263,13 +267,13 @@ fn segment(routers: usize, producers: &[usize]) -> (Network, Vec<PortId>, Vec<na
     let ports = network.share(&nodes, spec);
     for node in &nodes {
         let strategy = name("/localhost/nfd/strategy/self-learning");
-        network.router(*node).strategy_set(name("/").as_name(), strategy.as_name()).expect("it");
+        network.router(*node).strategies().set(name("/").as_name(), strategy.as_name()).expect("it");
     }
     for at in producers {
         // Longer than a frame, so that fragments of several senders mix.
         let producer = network.attach(nodes[*at], Box::new(Producer::new(name("/p"), 4000)));
         let face = network.face_of(producer);
-        network.router(nodes[*at]).fib_add_nexthop(name("/p").as_name(), face, 0).expect("room");
+        network.router(nodes[*at]).fib().add_nexthop(name("/p").as_name(), face, 0).expect("room");
     }
     let consumer = network.attach(nodes[0], Box::new(ConstantRate::new(name("/p/object"), 100)));
     (network, ports, nodes, consumer)

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Completion, Config, FaceError, FaceId, FaceProperties, Forwarder, Leaving, Outgoing, Output, Received,
-    Ticket, TierAnswer, TierWrite, Wanted,
+    Completion, Config, CsLimits, DeadNonceLimits, FaceError, FaceId, FaceProperties, Forwarder, Leaving,
+    Outgoing, Output, PitLimits, Received, Ticket, TierAnswer, TierWrite, Wanted,
 };
 use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyLimits, ReassemblyTotal};
 use namely_security::{Signer, sha256, sign_data};
@@ -143,10 +143,13 @@ impl World {
     fn new() -> Self {
         let config = Config {
             faces_max: FACES_MAX,
-            pit_entries_max: PIT_ENTRIES_MAX,
-            pit_entries_per_face_max: PIT_ENTRIES_PER_FACE_MAX,
-            cs_packets_max: CS_PACKETS_MAX,
-            dead_nonces_max: DEAD_NONCES_MAX,
+            pit: PitLimits {
+                entries_max: PIT_ENTRIES_MAX,
+                entries_per_face_max: PIT_ENTRIES_PER_FACE_MAX,
+                ..PitLimits::default()
+            },
+            cs: CsLimits { packets_max: CS_PACKETS_MAX, ..CsLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: DEAD_NONCES_MAX, ..DeadNonceLimits::default() },
             cs_announce_ns: ANNOUNCE_NS,
             ..Config::new(sha256)
         };
@@ -249,14 +252,14 @@ impl World {
         if let Some(at) = self.face(face) {
             let cost = u64::from(of / 8 % 4);
             let id = self.faces[at].id;
-            assert!(self.forwarder.fib_add_nexthop(name(of).as_name(), id, cost).is_ok());
+            assert!(self.forwarder.fib().add_nexthop(name(of).as_name(), id, cost).is_ok());
         }
     }
 
     fn choose_strategy(&mut self, strategy: u8, of: u8) {
         let strategy = STRATEGIES[usize::from(strategy) % STRATEGIES.len()];
         let strategy: Name = format!("/localhost/nfd/strategy/{strategy}").parse().expect("a name");
-        assert!(self.forwarder.strategy_set(name(of).as_name(), strategy.as_name()).is_ok());
+        assert!(self.forwarder.strategies().set(name(of).as_name(), strategy.as_name()).is_ok());
     }
 
     fn face(&self, number: u8) -> Option<usize> {

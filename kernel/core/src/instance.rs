@@ -75,18 +75,18 @@ impl Instance {
         let mut config = Config::new(sha256);
         let pit_entries = limits.pit_entries as usize;
         config.faces_max = limits.faces as usize;
-        config.pit_entries_max = pit_entries;
-        config.pit_entries_per_face_max = (pit_entries / 2).max(1);
-        config.pit_entries_per_holder_max = (pit_entries / 2).max(1);
-        config.dead_nonces_max = pit_entries;
-        config.cs_packets_max = limits.cs_packets as usize;
-        config.cs_entries_max = config.cs_packets_max.saturating_mul(CS_ENTRIES_PER_PACKET);
-        config.cs_octets_max = limits.cs_octets;
-        config.fib_entries_max = limits.fib_entries as usize;
-        config.bindings_max = limits.bindings as usize;
-        config.strategy_choices_max = limits.strategies as usize;
-        config.strategy_prefixes_max = limits.strategies as usize;
-        let cs_packets_max = config.cs_packets_max;
+        config.pit.entries_max = pit_entries;
+        config.pit.entries_per_face_max = (pit_entries / 2).max(1);
+        config.pit.entries_per_holder_max = (pit_entries / 2).max(1);
+        config.dead_nonces.entries_max = pit_entries;
+        config.cs.packets_max = limits.cs_packets as usize;
+        config.cs.entries_max = config.cs.packets_max.saturating_mul(CS_ENTRIES_PER_PACKET);
+        config.cs.octets_max = limits.cs_octets;
+        config.fib.entries_max = limits.fib_entries as usize;
+        config.bindings.entries_max = limits.bindings as usize;
+        config.strategies.choices_max = limits.strategies as usize;
+        config.strategies.prefixes_max = limits.strategies as usize;
+        let cs_packets_max = config.cs.packets_max;
         let core = make(config, seed)?;
         let reassembly = ReassemblyTotal::unshared(REASSEMBLY_OCTETS_MAX);
         Ok(Box::write(place_for()?, Instance { core, reassembly, cs_packets_max }))
@@ -97,9 +97,9 @@ impl Instance {
     pub(crate) fn make_room(&self, table: u64, name: NameRef<'_>) -> Answer {
         let octets = name.as_bytes().len();
         let made = match table {
-            rows::FIB => self.core.fib_make_room(1, octets),
-            rows::BINDINGS => self.core.bpt_make_room(1, octets),
-            rows::STRATEGIES => self.core.strategy_make_room(1, octets),
+            rows::FIB => self.core.fib().make_room(1, octets),
+            rows::BINDINGS => self.core.bindings().make_room(1, octets),
+            rows::STRATEGIES => self.core.strategies().make_room(1, octets),
             _ => return Err(Refused::Invalid),
         };
         made.map(|()| 0).map_err(|_| Refused::NoMemory)
@@ -143,7 +143,7 @@ impl Instance {
     }
 
     pub(crate) fn route_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Answer {
-        match self.core.fib_add_nexthop(prefix, face, cost) {
+        match self.core.fib().add_nexthop(prefix, face, cost) {
             Ok(()) => Ok(0),
             Err(FibError::NoFace) => Err(Refused::NoFace),
             Err(FibError::NoMemory) => Err(Refused::NoMemory),
@@ -152,12 +152,12 @@ impl Instance {
     }
 
     pub(crate) fn route_remove(&self, prefix: NameRef<'_>, face: FaceId) -> Answer {
-        if self.core.fib_remove_nexthop(prefix, face) { Ok(0) } else { Err(Refused::NoFace) }
+        if self.core.fib().remove_nexthop(prefix, face) { Ok(0) } else { Err(Refused::NoFace) }
     }
 
     /// Answers 1 if no route leads to it yet.
     pub(crate) fn bind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
-        match self.core.bpt_bind(face, prefix) {
+        match self.core.bindings().bind(face, prefix) {
             Ok(Bound::Routed) => Ok(0),
             Ok(Bound::NotRouted) => Ok(1),
             Err(BindError::InUse) => Err(Refused::InUse),
@@ -170,15 +170,15 @@ impl Instance {
     }
 
     pub(crate) fn unbind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
-        if self.core.bpt_unbind(face, prefix) { Ok(0) } else { Err(Refused::NoFace) }
+        if self.core.bindings().unbind(face, prefix) { Ok(0) } else { Err(Refused::NoFace) }
     }
 
     pub(crate) fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Answer {
-        self.core.strategy_set(prefix, strategy).map(|_| 0).map_err(refused_strategy)
+        self.core.strategies().set(prefix, strategy).map(|_| 0).map_err(refused_strategy)
     }
 
     pub(crate) fn strategy_unset(&self, prefix: NameRef<'_>) -> Answer {
-        match self.core.strategy_unset(prefix) {
+        match self.core.strategies().unset(prefix) {
             Ok(true) => Ok(0),
             Ok(false) => Err(Refused::NoFace),
             Err(error) => Err(refused_strategy(error)),
@@ -192,18 +192,18 @@ impl Instance {
         if packets_max > self.cs_packets_max {
             return Err(Refused::NoRoom);
         }
-        self.core.cs_change(&CsChange { packets_max: Some(packets_max), ..CsChange::default() });
+        self.core.cs().change(&CsChange { packets_max: Some(packets_max), ..CsChange::default() });
         Ok(0)
     }
 
     /// Lets some Data beyond the capacity go; answers 1 if there are more.
     pub(crate) fn cs_shrink(&self) -> Answer {
-        Ok(u64::from(self.core.cs_shrink(SHRUNK_PER_CALL)))
+        Ok(u64::from(self.core.cs().shrink(SHRUNK_PER_CALL)))
     }
 
     /// Erases some Data at or under a prefix; answers how many.
     pub(crate) fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> Answer {
-        let (erased, _) = self.core.cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
+        let (erased, _) = self.core.cs().erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
         Ok(erased as u64)
     }
 

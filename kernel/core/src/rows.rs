@@ -81,7 +81,7 @@ impl Instance {
 
     fn fib_rows(&self, home: Home, cursor: &Cursor) -> u64 {
         let (mut taken, mut given, mut budget) = (cursor.taken(), 0, Budget::new());
-        let next = self.core.fib_show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, hops| {
+        let next = self.core.fib().show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, hops| {
             given = core::mem::take(&mut taken);
             for (face, cost) in hops.skip(given) {
                 if !budget.row(home, prefix.as_bytes(), &[], (face.0, cost)) {
@@ -97,7 +97,7 @@ impl Instance {
 
     fn strategy_rows(&self, home: Home, cursor: &Cursor) -> u64 {
         let mut budget = Budget::new();
-        let next = self.core.strategy_show(Some(cursor.place()), PLACES_PER_CALL, |prefix, chosen| {
+        let next = self.core.strategies().show(Some(cursor.place()), PLACES_PER_CALL, |prefix, chosen| {
             budget.row(home, prefix.as_bytes(), chosen.octets().as_name().as_bytes(), (0, 0))
         });
         next.map_or(END, |place| Cursor::at(place, 0))
@@ -105,7 +105,7 @@ impl Instance {
 
     fn binding_rows(&self, home: Home, cursor: &Cursor) -> u64 {
         let mut budget = Budget::new();
-        let next = self.core.bpt_show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, face| {
+        let next = self.core.bindings().show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, face| {
             budget.row(home, prefix.as_bytes(), &[], (face.0, 0))
         });
         next.map_or(END, |place| Cursor::at(place, 0))
@@ -147,7 +147,7 @@ impl Instance {
 
     #[inline(never)]
     fn cs_rows(&self, home: Home) -> u64 {
-        let status = self.core.cs_status();
+        let status = self.core.cs().status();
         let rows = [
             ("packets_max", status.packets_max as u64),
             ("packets", status.packets as u64),

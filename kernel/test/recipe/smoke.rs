@@ -86,12 +86,12 @@ fn packets_of(number: u64, nonce: u32, is_answered: bool) -> Option<(Skb, Option
 #[inline(never)]
 fn make() -> Option<Box<Core>> {
     let mut config = Config::new(sha256);
-    config.pit_entries_max = ENTRIES;
-    config.pit_entries_per_face_max = ENTRIES;
-    config.pit_entries_per_holder_max = ENTRIES;
-    config.cs_packets_max = ENTRIES;
-    config.cs_entries_max = 8 * ENTRIES;
-    config.fib_entries_max = ENTRIES;
+    config.pit.entries_max = ENTRIES;
+    config.pit.entries_per_face_max = ENTRIES;
+    config.pit.entries_per_holder_max = ENTRIES;
+    config.cs.packets_max = ENTRIES;
+    config.cs.entries_max = 8 * ENTRIES;
+    config.fib.entries_max = ENTRIES;
     config.faces_max = 1024;
     let core = Box::new(Core::new(config, 42).ok()?);
     core.prepare().ok()?;
@@ -120,7 +120,7 @@ impl Recipe {
         let consumer = core.face_register(FaceProperties::application()).ok()?;
         let producer = core.face_register(FaceProperties::remote()).ok()?;
         let prefix = Name::new().join_generic("namely").join_generic("kernel");
-        core.fib_add_nexthop(prefix.as_name(), producer, 0).ok()?;
+        core.fib().add_nexthop(prefix.as_name(), producer, 0).ok()?;
         let batch = Batch::with_room(BATCH).ok()?;
         let answers = Vec::with_capacity(BATCH);
         Some(Recipe { core, consumer, producer, batch, answers, now_ns: 1 << 30, nonce: 1, bad: 0 })

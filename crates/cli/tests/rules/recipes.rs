@@ -47,7 +47,7 @@ const RECIPES: [Recipe; 5] = [
     Recipe {
         title: "### A limit",
         words: &["dead_nonces_max"],
-        own: &["crates/forwarder/src/forwarder.rs", "crates/sim/src/node.rs"],
+        own: &["crates/forwarder/src/dead_nonces.rs", "crates/sim/src/node.rs"],
         places_max: 3,
     },
 ];

@@ -50,7 +50,7 @@ impl Config {
                 // The strategy of / cannot be unset; it goes back to the default.
                 set_strategy(forwarder, prefix, DEFAULT_STRATEGY).ok();
             } else {
-                forwarder.strategy_unset(prefix.as_name()).ok();
+                forwarder.strategies().unset(prefix.as_name()).ok();
             }
         }
         for (prefix, strategy) in &new {
@@ -60,13 +60,13 @@ impl Config {
         }
         forwarder.regions_set(self.network.regions.clone());
         let tables = &self.tables;
-        forwarder.cs_config(&CsChange {
+        forwarder.cs().configure(&CsChange {
             packets_max: Some(tables.cs_packets_max),
             admit: Some(tables.cs_admit),
             serve: Some(tables.cs_serve),
             policy: Some(tables.cs_policy),
         });
-        forwarder.cs_limit(tables.cs_entries_max, tables.cs_octets_max);
+        forwarder.cs().limit(tables.cs_entries_max, tables.cs_octets_max);
     }
 
     /// The strategies that were chosen. Where VIP's plane runs it directs the files of its
@@ -89,35 +89,51 @@ impl Config {
             // The router's own, those that root has beyond the limit, and those whose place another
             // has already while their worker ends them.
             faces_max: self.faces.faces_max.saturating_add(FACES_MORE),
-            pit_entries_max: tables.pit_entries_max,
-            pit_entries_per_face_max: tables.pit_entries_per_face_max,
-            pit_entries_per_holder_max: tables.pit_entries_per_holder_max,
-            pit_entries_reserve: tables.pit_entries_reserve,
+            pit: namely_forwarder::PitLimits {
+                entries_max: tables.pit_entries_max,
+                entries_per_face_max: tables.pit_entries_per_face_max,
+                entries_per_holder_max: tables.pit_entries_per_holder_max,
+                entries_reserve: tables.pit_entries_reserve,
+                ..namely_forwarder::PitLimits::default()
+            },
             interest_lifetime_ms_max: tables.interest_lifetime_ms_max,
             interest_lifetime_remote_ms_max: tables.interest_lifetime_remote_ms_max,
-            cs_packets_max: tables.cs_packets_max,
-            cs_entries_max: tables.cs_entries_max,
-            cs_octets_max: tables.cs_octets_max,
+            cs: namely_forwarder::CsLimits {
+                packets_max: tables.cs_packets_max,
+                entries_max: tables.cs_entries_max,
+                octets_max: tables.cs_octets_max,
+            },
             cs_policy: tables.cs_policy,
             cs_admit: tables.cs_admit,
             cs_serve: tables.cs_serve,
             cs_marking: self.cs.disk.marking.of_tier(),
             cs_announce_ns: self.cs.disk.announce_ms.saturating_mul(1_000_000),
             unsolicited: tables.cs_unsolicited,
-            fib_entries_max: tables.fib_entries_max,
-            nexthops_max: tables.nexthops_max,
-            rib_routes_max: tables.rib_routes_max,
-            rib_routes_per_holder_max: tables.rib_routes_per_holder_max,
-            rib_octets_per_holder_max: usize::try_from(tables.rib_octets_per_holder_max)
-                .unwrap_or(usize::MAX),
-            strategy_choices_max: tables.strategy_choices_max,
-            strategy_prefixes_max: tables.strategy_prefixes_max,
-            strategy_faces_max: tables.strategy_faces_max,
-            dead_nonces_max: tables.dead_nonces_max,
-            dead_nonce_lifetime_ns: tables.dead_nonce_lifetime_ms.saturating_mul(1_000_000),
+            fib: namely_forwarder::FibLimits {
+                entries_max: tables.fib_entries_max,
+                nexthops_max: tables.nexthops_max,
+            },
+            rib: namely_forwarder::RibLimits {
+                routes_max: tables.rib_routes_max,
+                routes_per_holder_max: tables.rib_routes_per_holder_max,
+                octets_per_holder_max: usize::try_from(tables.rib_octets_per_holder_max)
+                    .unwrap_or(usize::MAX),
+            },
+            strategies: namely_forwarder::StrategyLimits {
+                choices_max: tables.strategy_choices_max,
+                prefixes_max: tables.strategy_prefixes_max,
+                faces_max: tables.strategy_faces_max,
+            },
+            dead_nonces: namely_forwarder::DeadNonceLimits {
+                entries_max: tables.dead_nonces_max,
+                lifetime_ns: tables.dead_nonce_lifetime_ms.saturating_mul(1_000_000),
+            },
             regions: self.network.regions.clone(),
             nack_no_route: tables.nack_no_route,
-            objects_max: objects_max(self.vip.as_ref()),
+            objects: namely_forwarder::ObjectLimits {
+                objects_max: objects_max(self.vip.as_ref()),
+                ..namely_forwarder::ObjectLimits::default()
+            },
             ..namely_forwarder::Config::new(sha256)
         }
     }
@@ -130,7 +146,7 @@ fn set_strategy<B: PacketBuf, R: lock_api::RawMutex>(
     strategy: &str,
 ) -> Result<(), StrategyError> {
     let name: Name = strategy.parse().map_err(|_| StrategyError::Unknown)?;
-    forwarder.strategy_set(prefix.as_name(), name.as_name()).map(|_| ())
+    forwarder.strategies().set(prefix.as_name(), name.as_name()).map(|_| ())
 }
 
 #[cfg(test)]
@@ -162,8 +178,12 @@ mod tests {
     }
 
     fn choices(forwarder: &Tables) -> Vec<String> {
-        let mut choices: Vec<String> =
-            forwarder.strategy_snapshot().iter().map(|c| format!("{} {}", c.prefix, c.strategy)).collect();
+        let mut choices: Vec<String> = forwarder
+            .strategies()
+            .snapshot()
+            .iter()
+            .map(|c| format!("{} {}", c.prefix, c.strategy))
+            .collect();
         choices.sort();
         choices
     }
@@ -193,8 +213,8 @@ mod tests {
             face(FaceProperties::remote()),
         );
         let name = |uri: &str| uri.parse::<Name>().unwrap();
-        forwarder.fib_add_nexthop(name("/isp").as_name(), by_hint, 0).unwrap();
-        forwarder.fib_add_nexthop(name("/a").as_name(), by_name, 0).unwrap();
+        forwarder.fib().add_nexthop(name("/isp").as_name(), by_hint, 0).unwrap();
+        forwarder.fib().add_nexthop(name("/a").as_name(), by_name, 0).unwrap();
         let leads_to = |uri: &str, nonce: [u8; 4]| {
             let interest = InterestBuilder::new(name(uri)).nonce(nonce).forwarding_hint(name("/isp")).build();
             let mut sent = Vec::new();

@@ -381,7 +381,7 @@ impl Faces for DataPlane {
     fn faces(&self) -> Vec<FaceStatus> {
         let mut faces = self.shared.faces();
         let packets: HashMap<u64, _> =
-            self.shared.core.faces_snapshot().into_iter().map(|face| (face.id.0, face.packets)).collect();
+            self.shared.core.faces().snapshot().into_iter().map(|face| (face.id.0, face.packets)).collect();
         faces.sort_by_key(|face| face.face_id);
         for face in &mut faces {
             if let Some(packets) = packets.get(&face.face_id) {
@@ -397,7 +397,7 @@ impl Faces for DataPlane {
 
     fn face(&self, face: FaceId) -> Option<FaceStatus> {
         let mut status = self.shared.face(face)?;
-        if let Some(hold) = self.shared.core.face_hold(face) {
+        if let Some(hold) = self.shared.core.faces().hold(face) {
             status::set_packets(&mut status, &hold.packets());
         }
         Some(status)

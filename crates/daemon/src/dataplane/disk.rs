@@ -301,7 +301,7 @@ pub(crate) fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
     let mut out = WithDisk::new(sink, &mut port, now_ns);
     let mut spilled = 0;
     while Instant::now() < end {
-        match core.cs_spill(SPILLED_AT_ONCE, &mut out) {
+        match core.cs().spill(SPILLED_AT_ONCE, &mut out) {
             0 => break,
             gone => spilled += gone,
         }
@@ -345,7 +345,7 @@ mod tests {
         let [consumer, producer] =
             [(); 2].map(|()| core.face_register(FaceProperties::application()).unwrap());
         let (asked, nowhere): (Name, Name) = ("/a/1".parse().unwrap(), "/b".parse().unwrap());
-        core.fib_add_nexthop(asked.as_name(), producer, 0).unwrap();
+        core.fib().add_nexthop(asked.as_name(), producer, 0).unwrap();
         let mut forward = |packets: Vec<(FaceId, Received<Packet>)>| {
             let mut batch = Batch::new();
             packets.into_iter().for_each(|(face, packet)| batch.push(face, packet).unwrap());

@@ -292,7 +292,7 @@ impl DataPlaneShared {
             port.set_persistency(persistency).map_err(UpdateFaceError::BadSetting)?;
         }
         port.reconfigure(config);
-        let _ = self.core.face_set_local_fields(id, config.local_fields);
+        let _ = self.core.faces().set_local_fields(id, config.local_fields);
         let face = describe(id, &port);
         // An MTU or a flag says nothing of who is asked, which neighbour discovery may have said.
         if settings.persistency.is_some() {
@@ -388,7 +388,7 @@ impl DataPlaneShared {
         let is_wanted = status.face_scope == FaceScope::NonLocal
             && (status.link_type != LinkType::PointToPoint
                 || status.face_persistency != FacePersistency::OnDemand);
-        if self.core.face_set_discovery(id, is_wanted).is_err() {
+        if self.core.discovery().set(id, is_wanted).is_err() {
             self.count("discovery_faces_full");
         }
     }

@@ -187,17 +187,17 @@ impl Home for LinkFaces {
     /// Whether a face is asked for what no route leads to.
     fn ask(&self, face: FaceId, is_asked: bool) {
         // One that has gone meanwhile is asked nothing anyway.
-        let _ = self.core.face_set_discovery(face, is_asked);
+        let _ = self.core.discovery().set(face, is_asked);
     }
 
     fn ask_beside(&self, face: FaceId, group: FaceId) {
-        let _ = self.core.face_set_discovery_beside(face, group);
+        let _ = self.core.discovery().set_beside(face, group);
     }
 
     fn copy_to(&self, group: FaceId, faces: &[u64]) {
         let faces: Vec<FaceId> = faces.iter().copied().map(FaceId).collect();
         // One that has gone meanwhile receives and answers nothing anyway.
-        let _ = self.core.face_set_copied(group, &faces);
+        let _ = self.core.discovery().set_copied(group, &faces);
         self.plane.copy_to(group, faces);
     }
 

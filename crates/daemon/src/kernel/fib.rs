@@ -229,7 +229,7 @@ impl Kernel {
     /// Looks through all of the FIB, and for when the next route expires.
     fn look(&self, now_ns: u64) {
         let mut names: HashSet<Name> =
-            self.core.fib_snapshot().into_iter().map(|entry| entry.prefix).collect();
+            self.core.fib().snapshot().into_iter().map(|entry| entry.prefix).collect();
         names.extend(self.fib.lock().entered.keys().cloned());
         for name in names {
             if let Err(error) = self.enter(&name) {

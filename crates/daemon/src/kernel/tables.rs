@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
+use namely_forwarder::{
+    BindError, Bound, Charge, CsChange, FaceId, FibError, Forwarder, RibError, StrategyError,
+};
 use namely_mgmt::Tables;
 use namely_nnet::{ControlError, proc};
 use namely_wire::mgmt::{
@@ -95,15 +97,16 @@ impl Tables for Kernel {
 
     fn fib_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
         let core_face = self.face(face.0).ok_or(FibError::NoFace)?;
-        self.core.fib_add_nexthop(prefix, core_face, cost)?;
+        Forwarder::fib(&self.core).add_nexthop(prefix, core_face, cost)?;
         self.follow(prefix, 0).map_err(|error| {
-            self.core.fib_remove_nexthop(prefix, core_face);
+            Forwarder::fib(&self.core).remove_nexthop(prefix, core_face);
             fib_error(&error)
         })
     }
 
     fn fib_remove(&self, prefix: NameRef<'_>, face: FaceId) -> bool {
-        let ours = self.face(face.0).is_some_and(|face| self.core.fib_remove_nexthop(prefix, face));
+        let ours =
+            self.face(face.0).is_some_and(|face| Forwarder::fib(&self.core).remove_nexthop(prefix, face));
         if !ours {
             // Somebody else has told the kernel of it.
             return self.control().route_del(prefix, face.0).is_ok();

@@ -95,6 +95,6 @@ impl Loaded {
             object: *block,
             id: self.blocks.get(*block as usize).map_or(0, |block| block.id),
         });
-        core.objects_set(names).map(drop)
+        core.objects().set(names).map(drop)
     }
 }

@@ -44,7 +44,7 @@ impl DiskTier {
         let planned = Arc::new(RwLock::new(Vec::<bool>::new()));
         let wanted = planned.clone();
         disk.tier.set_wanted(move |name| {
-            let block = core.object_of(name).map(|block| block as usize);
+            let block = core.objects().of(name).map(|block| block as usize);
             block.is_some_and(|block| wanted.read().get(block).copied().unwrap_or(false))
         });
         let before = disk.tier.status();

@@ -106,7 +106,8 @@ pub(crate) fn start(
     let boot = namely_host::random().map_err(|errno| failed(format!("no random numbers: {errno}")))?;
     let inbox = plane.make_vip_face().map_err(|error| failed(format!("no face for VIP: {error}")))?;
     let prefix = ["localhop", "ndn", "vip"].iter().fold(Name::new(), |name, part| name.join_generic(part));
-    core.fib_add_nexthop(prefix.as_name(), inbox.face(), 0)
+    core.fib()
+        .add_nexthop(prefix.as_name(), inbox.face(), 0)
         .map_err(|error| failed(format!("no route for VIP: {error}")))?;
     let boot = u64::from_ne_bytes(boot);
     let machine = Machine::new(settings, boot, core.clone(), plane.clone(), disk).map_err(wrong)?;

@@ -161,7 +161,7 @@ impl Machine {
         let registered = settings.choose(popularity.as_ref(), &now);
         let objects = settings.loaded.objects(&registered)?;
         // Places mean other blocks from now on, and nothing is to be asked for by those.
-        (0..places.len()).for_each(|block| self.core.object_direct(block as u32, None));
+        (0..places.len()).for_each(|block| self.core.objects().direct(block as u32, None));
         settings.loaded.enter(&self.core).map_err(|error| format!("vip.catalogue: {error}"))?;
         let config = settings.of_machine(0, self.disk.as_ref());
         self.vip.exchange(objects, config).map_err(|error| error.to_string())?;
@@ -202,7 +202,7 @@ impl Machine {
         let come = registered.iter().filter(|block| self.registered.binary_search(block).is_err()).count();
         tracing::debug!("{come} blocks became more popular than others and are registered");
         let left = std::mem::replace(&mut self.registered, registered);
-        left.iter().for_each(|block| self.core.object_direct(*block, None));
+        left.iter().for_each(|block| self.core.objects().direct(*block, None));
         self.give_room();
         self.follow_plan();
         self.look_at_routes();
@@ -220,8 +220,8 @@ impl Machine {
         // Without any, objects are Data as all others, also those that are planned for the disk.
         let least = u64::from(self.has_disk());
         let (packets, octets) = (packets.max(least), octets.max(least));
-        self.core.objects_room(usize::try_from(packets).unwrap_or(usize::MAX), octets);
-        self.core.objects_only(config.unregistered == Unregistered::Refuse);
+        self.core.objects().room(usize::try_from(packets).unwrap_or(usize::MAX), octets);
+        self.core.objects().only(config.unregistered == Unregistered::Refuse);
     }
 
     /// Returns true if objects may be planned for the disk.
@@ -270,7 +270,7 @@ impl Machine {
                 },
             };
             for_disk[block as usize] = plan.place == ObjectPlace::Tier;
-            self.core.object_plan(block, plan);
+            self.core.objects().plan(block, plan);
         }
         if let Some(disk) = &self.disk {
             disk.plan(for_disk.into_iter());
@@ -279,12 +279,13 @@ impl Machine {
 
     /// Octets of memory that the content store has of an object.
     pub(super) fn held(&self, object: usize) -> u64 {
-        self.registered.get(object).map_or(0, |block| self.core.object_held(*block).octets)
+        self.registered.get(object).map_or(0, |block| self.core.objects().held(*block).octets)
     }
 
     fn begin_counting(&mut self) {
         let blocks = 0..self.settings.loaded.blocks().len() as u32;
-        self.asked = blocks.map(|block| self.core.object_asked(block)).map(|asked| (asked, asked)).collect();
+        self.asked =
+            blocks.map(|block| self.core.objects().asked(block)).map(|asked| (asked, asked)).collect();
     }
 
     /// VIPs that were asked for here of an object since its block was there.
@@ -308,7 +309,7 @@ impl Machine {
             let k = is_registered.then_some(place);
             place += usize::from(is_registered);
             let (first, last) = self.asked[block];
-            let now = self.core.object_asked(block as u32).max(last);
+            let now = self.core.objects().asked(block as u32).max(last);
             if now == last {
                 continue;
             }
@@ -332,7 +333,7 @@ impl Machine {
         self.slot = self.vip.slot();
         self.look_at_disk();
         for (k, block) in self.registered.iter().enumerate() {
-            self.core.object_direct(*block, self.direction(k));
+            self.core.objects().direct(*block, self.direction(k));
         }
         self.follow_plan();
         true
@@ -358,7 +359,7 @@ impl Machine {
         let loaded = self.settings.loaded.clone();
         for (k, block) in self.registered.iter().enumerate() {
             let Some(name) = loaded.first(*block) else { continue };
-            let hops = self.core.fib_next_hops(name.as_name());
+            let hops = self.core.fib().next_hops(name.as_name());
             let neighbour = |face: FaceId| self.faces.iter().position(|known| *known == Some(face));
             let hops_of = hops.iter().filter_map(|(face, _)| neighbour(*face));
             let plane = self.vip.plane_mut();
@@ -368,6 +369,6 @@ impl Machine {
         // What neighbours ask is no demand: they tell theirs.
         let speaking = self.settings.config.neighbour.iter().zip(&self.faces);
         let speaking = speaking.filter_map(|(neighbour, face)| face.filter(|_| neighbour.router.is_some()));
-        self.core.object_neighbours(&speaking.collect::<Vec<_>>());
+        self.core.objects().neighbours(&speaking.collect::<Vec<_>>());
     }
 }

@@ -104,7 +104,7 @@ impl Router {
     }
 
     pub(crate) fn route(&self, prefix: &str, face: FaceId) {
-        self.core.fib_add_nexthop(name(prefix).as_name(), face, 0).unwrap();
+        self.core.fib().add_nexthop(name(prefix).as_name(), face, 0).unwrap();
     }
 
     pub(crate) fn listen_udp(&self) -> std::net::SocketAddr {

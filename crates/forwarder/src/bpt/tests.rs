@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::NameHasher;
 use crate::prefix_table::with_key;
+use crate::shares::Names;
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
@@ -28,7 +29,12 @@ impl Bench {
     }
 
     fn with(bindings_max: usize, holder_max: Names) -> Self {
-        Bench { bpt: Bpt::new(bindings_max, holder_max).unwrap(), hasher: NameHasher::fixed() }
+        let limits = BindingLimits {
+            entries_max: bindings_max,
+            entries_per_holder_max: holder_max.count,
+            octets_per_holder_max: holder_max.octets,
+        };
+        Bench { bpt: Bpt::new(&limits).unwrap(), hasher: NameHasher::fixed() }
     }
 
     fn bind(&self, name: &Name, slot: u32) -> Result<(), BindError> {
@@ -41,7 +47,7 @@ impl Bench {
 
     fn all(&self) -> Vec<(Name, u32)> {
         let mut all = Vec::new();
-        self.bpt.walk((1, u32::MAX), &mut [0; PACKET_OCTETS_MAX], |name, face| {
+        self.bpt.walk(1, u32::MAX, &mut [0; PACKET_OCTETS_MAX], |name, face| {
             all.push((name.into(), (face.0 - FaceId::FIRST.0) as u32));
             true
         });
@@ -50,8 +56,8 @@ impl Bench {
 
     /// A face goes: its names are unbound in turns of three.
     fn remove_face(&self, slot: u32) {
-        let mut scratch = (NameHashes::new(), [0; PACKET_OCTETS_MAX]);
-        while self.bpt.remove_face(&self.hasher, (&mut scratch.0, &mut scratch.1), face(slot), 3) > 0 {}
+        let mut work = Work::new().unwrap();
+        while self.bpt.remove_face(&self.hasher, &mut work, face(slot), 3) > 0 {}
     }
 
     fn find(&self, name: &Name) -> Option<u32> {

@@ -4,19 +4,24 @@
 //! owns it and takes it out of the index next. What is on its way out is no longer counted here, so
 //! each worker may hold one Data beyond the limits for a moment.
 
+use crate::cs::admission::Admitted;
+use crate::cs::admission::Amount;
+use crate::cs::admission::Need;
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 #[cfg(test)]
 use alloc::vec::Vec;
 
 use super::CsPolicy;
-#[cfg(feature = "vip")]
-use super::by_plan::Ledger;
 use super::index::{Handle, with_leaving};
+use super::policy::AnyPolicy;
+use crate::cs::ids::Ids;
+#[cfg(feature = "vip")]
+use crate::cs::objects::Ledger;
+use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};
 #[cfg(test)]
-use super::policy::List;
-use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
-use super::read_ahead::Ids;
-use crate::config::ConfigError;
+use crate::cs::policy::lists::List;
+use crate::cs::policy::lists::Records;
+use crate::error::ConfigError;
 use crate::pool::Apart;
 use crate::slab::Id;
 
@@ -25,32 +30,6 @@ pub(super) struct Limits {
     pub(super) packets: AtomicUsize,
     pub(super) entries: AtomicUsize,
     pub(super) octets: AtomicU64,
-}
-
-/// What a Data takes of the limits, and the hash of its name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
-    pub(super) hash: u64,
-    pub(super) entries: u8,
-    pub(super) octets: u32,
-}
-
-impl Need {
-    pub(super) fn record(&self, handle: Handle) -> Record {
-        let mut record = Record::new(self.hash);
-        (record.generation, record.octets, record.components) =
-            (handle.generation, self.octets, self.entries);
-        record
-    }
-}
-
-/// Outcome of admitting a Data.
-pub(super) enum Admitted {
-    Yes,
-    /// One more must leave first.
-    NotYet,
-    /// It does not fit into an empty store, or there is no memory for its record.
-    Never,
 }
 
 pub(super) struct Accounting {
@@ -117,10 +96,10 @@ impl Accounting {
     }
 
     /// Returns true if all limits hold, with `more` packets, entries and octets.
-    pub(super) fn fits(&self, limits: &Limits, more: (usize, usize, u64)) -> bool {
-        self.packets + more.0 <= limits.packets.load(Relaxed)
-            && self.entries + more.1 <= limits.entries.load(Relaxed)
-            && self.octets + more.2 <= limits.octets.load(Relaxed)
+    pub(super) fn fits(&self, limits: &Limits, more: Amount) -> bool {
+        self.packets + more.packets <= limits.packets.load(Relaxed)
+            && self.entries + more.entries <= limits.entries.load(Relaxed)
+            && self.octets + more.octets <= limits.octets.load(Relaxed)
     }
 
     pub(super) fn arriving(&mut self, hash: u64) -> Arrival {
@@ -165,7 +144,7 @@ impl Accounting {
         limits: &Limits,
         marks: &impl Marks,
     ) -> (Admitted, Option<Id>) {
-        let more = (1, usize::from(need.entries), u64::from(need.octets));
+        let more = need.amount();
         let mut left = None;
         self.is_full = !self.fits(limits, more);
         if self.is_full {
@@ -176,12 +155,13 @@ impl Accounting {
         }
         let mut record = need.record(handle);
         record.turn = self.turn;
+        // Before the sums change: without memory for the record nothing is to be taken back.
         if !self.records.set(handle.id, record) {
             return (Admitted::Never, left);
         }
-        self.packets += more.0;
-        self.entries += more.1;
-        self.octets += more.2;
+        self.packets += more.packets;
+        self.entries += more.entries;
+        self.octets += more.octets;
         self.policy.inserted(handle.id, arrival, &mut self.records);
         (Admitted::Yes, left)
     }
@@ -262,6 +242,8 @@ impl Accounting {
             self.wanted = self.kind;
             return;
         };
+        // The turn flips with the policy: each record tells by it whose list it is on, without a
+        // walk over all of them.
         core::mem::swap(&mut *policy, &mut self.policy);
         (self.kind, self.turn) = (kind, !self.turn);
         self.former = Some(Former { policy, left: self.packets });

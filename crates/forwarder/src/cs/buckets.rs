@@ -14,7 +14,7 @@ use crate::sync::plain::{AtomicU32, AtomicU64, Ordering};
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::pool::{Nodes, Pooled};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::Pool;
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};

@@ -7,13 +7,16 @@ use alloc::vec::Vec;
 
 use lock_api::RawMutex;
 
-use super::accounting::{Accounting, Admitted, Need};
+use super::accounting::Accounting;
 use super::index::{Handle, Inserted};
 use super::objects::{AT_ONCE, Judged, Kept, Left, Room, TURN};
-use super::policy::Record;
-use super::{Arriving, Cached, Cs, EVICTED_PER_DATA_MAX, ObjectHeld, ObjectPlan};
-use crate::config::ConfigError;
-use crate::counters::{Counter, ObjectCounts};
+use super::{Cs, EVICTED_PER_DATA_MAX, ObjectHeld, ObjectPlan};
+use crate::counter::Counter;
+use crate::counters::ObjectCounts;
+use crate::cs::admission::{Admitted, Need};
+use crate::cs::cached::{Arriving, Cached};
+use crate::cs::policy::lists::Record;
+use crate::error::ConfigError;
 use crate::objects::Found;
 use crate::packet::{Output, PacketBuf};
 use crate::pool::boxed;
@@ -30,15 +33,6 @@ pub(super) struct ByPlan {
     /// Data of no object are refused, and how many were.
     refuses_unregistered: AtomicBool,
     unregistered: Counter,
-}
-
-/// What is behind the policy's lock.
-#[derive(Default)]
-pub(super) struct Ledger {
-    /// The objects, if there ever were any.
-    kept: Option<Box<Kept>>,
-    /// Their budget.
-    room: Room,
 }
 
 /// A catalogue of objects that is to be exchanged, with the memory that this takes.
@@ -117,6 +111,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         for _ in 0..EVICTED_PER_DATA_MAX {
             let mut accounting = self.accounting.0.lock();
             let (entered, left) = accounting.enter_of_object(handle, need, found);
+            // Under the lock, where what it says changes.
             self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
             drop(accounting);
             if let Some(left) = left {

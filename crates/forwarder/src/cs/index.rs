@@ -27,15 +27,19 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::COMPONENTS_MAX;
 
 use super::buckets::{Buckets, Locked, Newest, Spot, Tag};
-use super::policy::Marks;
 use super::pool::{Nodes, Pooled};
-use super::{CS_EXAMINED_MAX, Cached};
-use crate::config::ConfigError;
+use crate::cs::cached::Cached;
+use crate::cs::policy::eviction::Marks;
+use crate::error::ConfigError;
 use crate::hash::NameHashes;
 use crate::prefetch::{prefetch, prefetch_packet};
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
+
+/// Maximum number of Data that one lookup examines under one name. A cache may miss; it may not
+/// make one Interest pay for all stale Data under a short prefix.
+pub(crate) const CS_EXAMINED_MAX: usize = 64;
 
 /// Links that lie in an entry: those of its whole name and of four prefixes.
 const LINKS: usize = 5;

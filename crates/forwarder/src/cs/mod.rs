@@ -10,38 +10,49 @@
 //! it is taken out after that, again bucket by bucket.
 
 mod accounting;
+mod admission;
 mod buckets;
 #[cfg_attr(not(feature = "vip"), path = "by_plan/absent.rs")]
 mod by_plan;
+pub(crate) mod cached;
+mod ids;
 mod index;
 #[cfg(feature = "vip")]
 mod objects;
 mod policy;
 mod pool;
 mod read_ahead;
+pub(crate) mod status;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
 mod tests;
 
+use crate::cs::cached::Arriving;
+use crate::cs::cached::Cached;
+use crate::cs::cached::kept_digest;
+use crate::cs::index::CS_EXAMINED_MAX;
+use crate::cs::status::CsChange;
+use crate::cs::status::CsStatus;
 use crate::sync::plain::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use alloc::boxed::Box;
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{DataView, Name, NameRef};
 
-use crate::config::{Config, ConfigError};
-use crate::counters::Counter;
-use crate::explain::CachedData;
+use crate::counter::Counter;
+use crate::cs::admission::{Admitted, Amount, Need};
+use crate::cs::policy::eviction::{Arrival, OnHit};
+use crate::cs::status::CachedData;
+use crate::error::ConfigError;
 use crate::interest_key::InterestKey;
+use crate::limits::CsLimits;
 use crate::packet::{Output, PacketBuf};
-use crate::pit::Span;
-use crate::pool::{Apart, boxed};
+use crate::pool::Apart;
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
 use crate::tier::{Leaving, TierCounters};
-use accounting::{Accounting, Admitted, Limits, Need};
+use accounting::{Accounting, Limits};
 #[cfg(feature = "vip")]
 use by_plan::ByPlan;
 #[cfg(feature = "vip")]
@@ -49,12 +60,7 @@ pub(crate) use by_plan::NewObjects;
 use index::{Handle, Index, Inserted};
 #[cfg(feature = "vip")]
 pub use objects::{ObjectHeld, ObjectPlace, ObjectPlan};
-use policy::{Arrival, OnHit};
 pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
-
-/// Maximum number of Data that one lookup examines under one name. A cache may miss; it may not
-/// make one Interest pay for all stale Data under a short prefix.
-pub(crate) const CS_EXAMINED_MAX: usize = 64;
 
 /// Maximum number of digests that one Interest by digest has computed. They are kept, so that the
 /// next one goes on behind them.
@@ -66,46 +72,6 @@ pub(crate) const EVICTED_PER_DATA_MAX: usize = 512;
 
 /// Places that one [`ContentStore::walk`] looks at.
 const WALKED_MAX: u32 = 1 << 16;
-
-/// The state of the content store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CsStatus {
-    /// Maximum number of packets it may hold.
-    pub packets_max: usize,
-    /// How it chooses what leaves first.
-    pub policy: CsPolicy,
-    /// True if it takes Data in.
-    pub admit: bool,
-    /// True if it answers.
-    pub serve: bool,
-    /// Packets it holds.
-    pub packets: usize,
-    /// Index entries it is charged for: one for each prefix of each name.
-    pub entries: usize,
-    /// Octets that its packets hold on to ([`PacketBuf::octets_held`]).
-    pub octets: u64,
-    /// Interests it answered.
-    pub hits: u64,
-    /// Interests it could not answer.
-    pub misses: u64,
-    /// Data it refused: NoCache, an empty name, or larger than a limit.
-    pub refused: u64,
-    /// Data that left to make room.
-    pub evicted: u64,
-}
-
-/// Changes of the content store; what is `None` stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CsChange {
-    /// Maximum number of packets it may hold.
-    pub packets_max: Option<usize>,
-    /// True if it takes Data in.
-    pub admit: Option<bool>,
-    /// True if it answers.
-    pub serve: Option<bool>,
-    /// How it chooses what leaves first. Without memory for another policy the old one stays.
-    pub policy: Option<CsPolicy>,
-}
 
 pub(crate) struct Cs<B, R> {
     index: Index<B, R>,
@@ -130,82 +96,6 @@ struct LockedAccounting<R>(Mutex<R, Accounting>);
 /// In [`Cs::on_hit`].
 const LOCK: u8 = u8::MAX;
 
-struct Cached<B> {
-    packet: B,
-    name: Span,
-    fresh_until_ns: u64,
-    /// The implicit digest, once somebody needed it.
-    digest: Option<KeptDigest>,
-    /// It answered an Interest. Kept only for a home with a tier.
-    was_asked_for: bool,
-    /// The tier has it.
-    from_tier: bool,
-}
-
-/// A digest in memory of its own: few Data need one, and it would make each entry half as large
-/// again.
-type KeptDigest = Box<[[u8; 32]; 1]>;
-
-/// `None` if there is no memory for it: then it is computed again.
-fn kept_digest(digest: [u8; 32]) -> Option<KeptDigest> {
-    boxed(1, || digest).ok()?.try_into().ok()
-}
-
-/// A Data that comes in.
-pub(crate) struct Arriving<'a, B> {
-    pub(crate) packet: &'a B,
-    pub(crate) view: &'a DataView<'a>,
-    /// Its name.
-    pub(crate) key: Key<'a>,
-    /// Its implicit digest, if that is known.
-    pub(crate) digest: Option<[u8; 32]>,
-    pub(crate) fresh_until_ns: u64,
-    /// It comes from the tier, which need not be given it again.
-    pub(crate) from_tier: bool,
-}
-
-impl<'a, B> Arriving<'a, B> {
-    /// One that comes from upstream now.
-    pub(crate) fn new(
-        packet: &'a B,
-        view: &'a DataView<'a>,
-        key: Key<'a>,
-        digest: Option<[u8; 32]>,
-        now_ns: u64,
-    ) -> Self {
-        let fresh_until_ns = now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000));
-        Arriving { packet, view, key, digest, fresh_until_ns, from_tier: false }
-    }
-}
-
-impl<B: PacketBuf> Arriving<'_, B> {
-    /// Octets that it is charged for.
-    #[inline]
-    fn octets(&self) -> usize {
-        self.packet.octets_held().max(self.view.wire.len())
-    }
-}
-
-impl<B: PacketBuf> Cached<B> {
-    #[inline]
-    fn new(arriving: &Arriving<'_, B>) -> Self {
-        Cached {
-            packet: arriving.packet.clone(),
-            name: Span::of(arriving.view.wire, arriving.view.name.as_bytes()),
-            fresh_until_ns: arriving.fresh_until_ns,
-            digest: arriving.digest.and_then(kept_digest),
-            was_asked_for: false,
-            from_tier: arriving.from_tier,
-        }
-    }
-}
-
-impl<B: AsRef<[u8]>> Cached<B> {
-    fn name(&self) -> &[u8] {
-        self.name.slice(self.packet.as_ref())
-    }
-}
-
 /// What a lookup found.
 pub(crate) enum Lookup<B> {
     Hit(B),
@@ -221,23 +111,29 @@ pub(crate) struct Undigested<B> {
 }
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
+    /// An empty store. `admit` is whether it takes Data in, `serve` whether it answers.
+    pub(crate) fn new(
+        limits: &CsLimits,
+        policy: CsPolicy,
+        admit: bool,
+        serve: bool,
+    ) -> Result<Self, ConfigError> {
         let accounting = Apart::new(|| {
-            let accounting = Accounting::new(config.cs_policy, config.cs_packets_max)?;
+            let accounting = Accounting::new(policy, limits.packets_max)?;
             Ok(LockedAccounting(Mutex::new(accounting)))
         })?;
         let on_hit = on_hit(&accounting.0.lock());
         Ok(Cs {
-            index: Index::new(config.cs_packets_max, config.cs_entries_max)?,
+            index: Index::new(limits.packets_max, limits.entries_max)?,
             on_hit: AtomicU8::new(on_hit),
             accounting,
             limits: Limits {
-                packets: AtomicUsize::new(config.cs_packets_max),
-                entries: AtomicUsize::new(config.cs_entries_max),
-                octets: AtomicU64::new(config.cs_octets_max),
+                packets: AtomicUsize::new(limits.packets_max),
+                entries: AtomicUsize::new(limits.entries_max),
+                octets: AtomicU64::new(limits.octets_max),
             },
-            admit: AtomicBool::new(config.cs_admit),
-            serve: AtomicBool::new(config.cs_serve),
+            admit: AtomicBool::new(admit),
+            serve: AtomicBool::new(serve),
             refused: Counter::default(),
             #[cfg(feature = "vip")]
             by_plan: ByPlan::default(),
@@ -293,6 +189,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 flag.store(value, Relaxed);
             }
         };
+        // Relaxed, without the lock: a packet that is under way goes by the old or by the new flag.
         set(&self.admit, change.admit);
         set(&self.serve, change.serve);
         let mut accounting = self.accounting.0.lock();
@@ -301,6 +198,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
         if let Some(policy) = change.policy {
             accounting.change(policy, self.limits.packets.load(Relaxed));
+            // Under the policy's lock, with the policy. A hit that still reads the former value
+            // marks in vain, or takes the lock in vain.
             self.on_hit.store(on_hit(&accounting), Relaxed);
         }
     }
@@ -308,6 +207,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Changes how many index entries and octets there may be; Data beyond them leaves with
     /// [`ContentStore::shrink`].
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
+        // Under the lock, so that an admission sees both old limits or both new ones.
         let accounting = self.accounting.0.lock();
         self.limits.entries.store(entries_max, Relaxed);
         self.limits.octets.store(octets_max, Relaxed);
@@ -326,8 +226,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         let mut is_more = true;
         for _ in 0..budget.max(1) {
             let mut accounting = self.accounting.0.lock();
-            let fits = accounting.fits(&self.limits, (0, 0, 0));
+            let fits = accounting.fits(&self.limits, Amount::default());
             let left = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten();
+            // The index has locks of its own, and none is taken under the policy's.
             drop(accounting);
             is_more = left.is_some();
             let Some(left) = left else { break };
@@ -450,6 +351,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.refused.add(1);
             return;
         }
+        // Linked first and owned after: what is in the index and on no list of the policy is taken
+        // out by nobody but this thread.
         let cached = Cached::new(&arriving);
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {
@@ -470,6 +373,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let mut accounting = self.accounting.0.lock();
             let arrival = *arrival.get_or_insert_with(|| accounting.arriving(need.hash));
             let (entered, left) = accounting.enter(handle, need, arrival, &self.limits, &self.index);
+            // One Data leaves for each turn of the lock, so that others come in between.
             drop(accounting);
             if let Some(left) = left {
                 let left = self.take_out(left, reserve);
@@ -527,6 +431,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                     self.take_out(id, &reserve);
                     self.settle(&reserve);
                 }
+                // Somebody else owns what was found, or it is not on a list yet: it is on its way
+                // out, or in.
                 None => return (erased, prefix.hashes.len() > 0),
             }
             erased += 1;
@@ -604,7 +510,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     fn check(&self) {
         let accounting = self.accounting.0.lock();
         let packets = accounting.check();
-        assert!(accounting.fits(&self.limits, (0, 0, 0)), "all limits hold");
+        assert!(accounting.fits(&self.limits, Amount::default()), "all limits hold");
         assert_eq!(self.index.check(), packets, "what is in the index is on a list");
     }
 }

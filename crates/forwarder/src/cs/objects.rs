@@ -14,11 +14,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::accounting::Admitted;
 use super::index::Handle;
-use super::policy::{List, Record, Records};
-use crate::config::ConfigError;
 use crate::counters::ObjectCounts;
+use crate::cs::admission::Admitted;
+use crate::cs::policy::lists::{List, Record, Records};
+use crate::error::ConfigError;
 use crate::objects::Found;
 use crate::pool::boxed;
 use crate::slab::Id;
@@ -33,6 +33,15 @@ pub(super) const AT_ONCE: usize = 32;
 const FIRST_LIST: u32 = 1 << 16;
 
 const NO_SLOT: u32 = u32::MAX;
+
+/// What is behind the policy's lock.
+#[derive(Default)]
+pub(super) struct Ledger {
+    /// The objects, if there ever were any.
+    pub(super) kept: Option<Box<Kept>>,
+    /// Their budget.
+    pub(super) room: Room,
+}
 
 /// Where an object's Data are to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::Pool;
 use crate::reserve::Magazine;
 use crate::slab::Id;

@@ -1,6 +1,7 @@
 //! What a batch of packets will need of the content store, prefetched before any of them is
 //! processed: see [`crate::Batch`]. Nothing is decided here, and nothing changes.
 
+use crate::cs::ids::Ids;
 use crate::sync::plain::Ordering::Relaxed;
 
 use lock_api::RawMutex;
@@ -8,34 +9,7 @@ use lock_api::RawMutex;
 use super::Cs;
 use crate::hash::NameHashes;
 use crate::packet::PacketBuf;
-use crate::slab::{Id, NONE};
-
-/// Data that are looked at together: those of a batch's group of packets.
-const GROUP: usize = 32;
-
-/// Data that a step has found, for the next one.
-pub(crate) struct Ids {
-    ids: [Id; GROUP],
-    len: usize,
-}
-
-impl Ids {
-    fn none() -> Self {
-        Ids { ids: [NONE; GROUP], len: 0 }
-    }
-
-    /// Adds one, if there is room for it.
-    pub(super) fn push(&mut self, id: Id) {
-        if let Some(place) = self.ids.get_mut(self.len) {
-            *place = id;
-            self.len += 1;
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = Id> + '_ {
-        self.ids.iter().take(self.len).copied()
-    }
-}
+use crate::slab::NONE;
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Prefetches where lookups of Interests begin.

@@ -2,6 +2,7 @@
 
 extern crate std;
 
+use crate::config::Config;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use std::thread;
@@ -11,6 +12,7 @@ use namely_wire::{DataBuilder, InterestBuilder, InterestView, Name, SignatureInf
 use super::tests::Sent;
 use super::*;
 use crate::hash::{NameHasher, STEP, mix};
+use crate::limits::CsLimits;
 use crate::objects::Found;
 use crate::prefix_table::with_key;
 
@@ -119,13 +121,11 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
 fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
     for (policy, mask) in CsPolicy::ALL.into_iter().zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 7, u64::MAX]) {
         let config = Config {
-            cs_packets_max: 30,
-            cs_entries_max: 100,
-            cs_octets_max: 4000,
+            cs: CsLimits { packets_max: 30, entries_max: 100, octets_max: 4000 },
             cs_policy: policy,
             ..Config::new(digest)
         };
-        let store = Store::new(&config).unwrap();
+        let store = Store::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve).unwrap();
         let mut objects = NewObjects::new(3).unwrap();
         objects.ids.iter_mut().zip(0..).for_each(|(place, id)| *place = Some(id));
         store.exchange_objects(objects);

@@ -1,5 +1,6 @@
 //! The content store beside a list of Data that is searched from end to end.
 
+use crate::config::Config;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -7,8 +8,9 @@ use namely_wire::{Component, DataBuilder, InterestBuilder, InterestView, Name, S
 use proptest::prelude::*;
 
 use super::*;
-use crate::faces::FaceId;
+use crate::face_id::FaceId;
 use crate::hash::NameHasher;
+use crate::limits::CsLimits;
 use crate::packet::Outgoing;
 use crate::prefix_table::with_key;
 use crate::reserve::Reserve;
@@ -48,13 +50,14 @@ impl Store {
 
     fn with(policy: CsPolicy, packets_max: usize, entries_max: usize, octets_max: u64) -> Self {
         let config = Config {
-            cs_packets_max: packets_max,
-            cs_entries_max: entries_max,
-            cs_octets_max: octets_max,
+            cs: CsLimits { packets_max, entries_max, octets_max },
             cs_policy: policy,
             ..Config::new(digest)
         };
-        Store { cs: Cs::new(&config).unwrap(), hasher: NameHasher::fixed() }
+        Store {
+            cs: Cs::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve).unwrap(),
+            hasher: NameHasher::fixed(),
+        }
     }
 
     fn insert(&mut self, packet: &Packet, now_ns: u64) {
@@ -207,8 +210,14 @@ impl PacketBuf for Roomy {
 #[test]
 fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
     for (octets_max, held, refused) in [(999, 0, 3), (1000, 1, 0), (2999, 2, 0), (3000, 3, 0)] {
-        let config = Config { cs_octets_max: octets_max, ..Config::new(digest) };
-        let cs = Cs::<Roomy, parking_lot::RawMutex>::new(&config).unwrap();
+        let config = Config { cs: CsLimits { octets_max, ..CsLimits::default() }, ..Config::new(digest) };
+        let cs = Cs::<Roomy, parking_lot::RawMutex>::new(
+            &config.cs,
+            config.cs_policy,
+            config.cs_admit,
+            config.cs_serve,
+        )
+        .unwrap();
         for name in ["/a", "/b", "/c"] {
             let packet = Roomy(data(&uri(name), 0, b""));
             let view = DataView::parse(&packet.0).unwrap();

@@ -7,8 +7,9 @@ use core::cell::{Cell, OnceCell, RefCell};
 
 use lock_api::RawMutex;
 
-use super::{FaceHold, FaceId, FaceKey, Faces};
+use super::{FaceHold, Faces};
 use crate::counters::{Counters, FaceTally, HotCounter, HotTally};
+use crate::face_id::{FaceId, FaceKey};
 use crate::hash::NameHashes;
 use crate::reserve::Reserve;
 

@@ -6,9 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::NameHasher;
-use crate::hash::NameHashes;
 use crate::prefix_table::with_key;
-use namely_wire::{Name, PACKET_OCTETS_MAX};
+use namely_wire::Name;
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
@@ -25,7 +24,10 @@ struct Bench {
 
 impl Bench {
     fn new(entries_max: usize, nexthops_max: usize) -> Self {
-        Bench { fib: Fib::new(entries_max, nexthops_max).unwrap(), hasher: NameHasher::fixed() }
+        Bench {
+            fib: Fib::new(&FibLimits { entries_max, nexthops_max }).unwrap(),
+            hasher: NameHasher::fixed(),
+        }
     }
 
     fn add(&self, name: &Name, slot: u32, cost: u64) -> Result<(), FibError> {
@@ -41,7 +43,7 @@ impl Bench {
             let faces: Vec<u32> = self.fib.longest_match(key).faces.iter().map(|face| face.slot).collect();
             let mut costs = Vec::new();
             let read = |_, pairs: Pairs<'_>| Some(pairs.map(NextHop::from_pair).collect::<Vec<_>>());
-            let found = self.fib.table.find_longest(&self.fib.control, key, read);
+            let found = self.fib.table.find_longest(self.fib.control.mutex(), key, read);
             costs.extend(found.into_iter().flatten().map(|hop| (hop.face.slot, hop.cost)));
             assert_eq!(costs.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), faces);
             costs
@@ -49,8 +51,7 @@ impl Bench {
     }
 
     fn remove_face(&self, slot: u32, count: usize) -> bool {
-        let scratch = (&mut NameHashes::new(), &mut [0; PACKET_OCTETS_MAX]);
-        self.fib.remove_face(&self.hasher, scratch, face(slot), count, |_| {})
+        self.fib.remove_face(&self.hasher, &mut Work::new().unwrap(), face(slot), count, |_| {})
     }
 }
 

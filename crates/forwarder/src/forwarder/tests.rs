@@ -8,7 +8,9 @@ use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, Pit
 use proptest::prelude::*;
 
 use super::*;
+use crate::bpt::BindError;
 use crate::faces::FaceProperties;
+use crate::fib::FibError;
 use crate::packet::Outgoing;
 
 type Packet = Arc<[u8]>;
@@ -85,7 +87,7 @@ impl Player {
                 (face, interest, Some(NackReason::NoRoute))
             }
             Step::Route { face, name, cost } => {
-                self.forwarder.fib_add_nexthop(name.as_name(), self.faces[*face], *cost).unwrap();
+                self.forwarder.fib().add_nexthop(name.as_name(), self.faces[*face], *cost).unwrap();
                 return sent;
             }
             Step::Pass { ms } => {
@@ -116,4 +118,18 @@ proptest! {
         let [one, other] = players.each_ref().map(|player| player.forwarder.counters());
         prop_assert_eq!(one, other);
     }
+}
+
+/// A race, taken apart: the face goes between two steps of the control path.
+#[test]
+fn what_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
+    let forwarder = Forwarder::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
+    let id = forwarder.face_register(FaceProperties::application()).unwrap();
+    let key = forwarder.tables.faces.key_of(id).unwrap();
+    forwarder.face_release(id).unwrap();
+    let name: Name = "/a".parse().unwrap();
+    assert_eq!(forwarder.fib().enter_nexthop(name.as_name(), key, 0), Err(FibError::NoFace));
+    assert_eq!(forwarder.bindings().enter_binding(name.as_name(), key), Err(BindError::NoFace));
+    let sizes = forwarder.table_sizes();
+    assert_eq!((sizes.fib, sizes.bindings), (0, 0));
 }

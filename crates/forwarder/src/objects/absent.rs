@@ -4,7 +4,8 @@
 use core::convert::Infallible;
 use core::marker::PhantomData;
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
+use crate::limits::ObjectLimits;
 use crate::prefix_table::Key;
 
 /// What a name belongs to: there is none.
@@ -13,7 +14,7 @@ pub(crate) type Found = Infallible;
 pub(crate) struct Objects<R>(PhantomData<R>);
 
 impl<R> Objects<R> {
-    pub(crate) fn new(_names_max: usize, _objects_max: usize) -> Self {
+    pub(crate) fn new(_limits: &ObjectLimits) -> Self {
         Objects(PhantomData)
     }
 

@@ -13,6 +13,10 @@ use super::*;
 
 type Map = Objects<RawMutex>;
 
+fn map(names_max: usize, objects_max: usize) -> Map {
+    Map::new(&ObjectLimits { objects_max, names_max })
+}
+
 fn name() -> impl Strategy<Value = Name> {
     proptest::collection::vec(0u8..4, 0..6)
         .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
@@ -43,7 +47,7 @@ proptest! {
         probes in proptest::collection::vec(name(), 1..20),
         mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
     ) {
-        let (map, hasher) = (Map::new(100, 100), NameHasher::colliding(mask));
+        let (map, hasher) = (map(100, 100), NameHasher::colliding(mask));
         for catalogue in catalogues {
             let list: Vec<Name> = catalogue.into_iter().collect();
             prop_assert_eq!(exchange(&map, &hasher, &list), Ok(list.len()));
@@ -65,7 +69,7 @@ fn numbered(n: u32, of: &str) -> Vec<Name> {
 #[test]
 fn a_catalogue_at_the_limits_passes_and_one_name_or_object_more_leaves_the_one_before() {
     let hasher = NameHasher::fixed();
-    let map = Map::new(4, 6);
+    let map = map(4, 6);
     let four = numbered(4, "a");
     assert_eq!(exchange(&map, &hasher, &four), Ok(4));
     assert_eq!(exchange(&map, &hasher, &numbered(5, "b")), Err(ObjectsError::TableFull));
@@ -81,7 +85,7 @@ fn a_catalogue_at_the_limits_passes_and_one_name_or_object_more_leaves_the_one_b
 
 #[test]
 fn a_file_in_two_objects_is_refused_and_the_catalogue_before_stays() {
-    let (map, hasher) = (Map::new(10, 10), NameHasher::fixed());
+    let (map, hasher) = (map(10, 10), NameHasher::fixed());
     let list = numbered(2, "a");
     assert_eq!(exchange(&map, &hasher, &list), Ok(2));
     let twice = [&numbered(3, "b")[..], &numbered(1, "b")].concat();
@@ -93,7 +97,7 @@ fn a_file_in_two_objects_is_refused_and_the_catalogue_before_stays() {
 
 #[test]
 fn while_catalogues_are_exchanged_a_reader_sees_one_of_them_whole() {
-    let (map, hasher) = (Map::new(1000, 1000), NameHasher::fixed());
+    let (map, hasher) = (map(1000, 1000), NameHasher::fixed());
     // Every name is in all catalogues, and of another object in each.
     let catalogues = [0, 1, 2].map(|shift: usize| {
         let mut list = numbered(300, "x");

@@ -8,27 +8,28 @@ use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
 
-use super::hooks::Told;
-use super::{DataOut, is_localhost};
+use super::egress::{DataOut, send_data};
+use super::hooks::{Hooks, Told};
+use super::{Pipeline, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::cs::Arriving;
-use crate::faces::{BatchContext, FaceHold, FaceKey};
-use crate::forwarder::Forwarder;
+use crate::cs::cached::Arriving;
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
 use crate::hash::NameHashes;
 use crate::packet::{Learned, Output, PacketBuf, Received};
-use crate::pit::{InRecord, Matched, PitEntry, Satisfied};
+use crate::pit::entry::{InRecord, PitEntry};
+use crate::pit::{Matched, Satisfied};
 use crate::prefix_table::Key;
-use crate::strategy::MemoryId;
+use crate::strategy::memory_id::MemoryId;
 use crate::trace::Step;
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. `satisfied`
     /// is empty, before and after: it lies with the batch, for it is large.
     #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
@@ -38,7 +39,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         ingress.count(Packets::InData);
         let headers = &received.headers;
         let packet = received.packet;
-        let now_ns = context.now_ns;
+        let now_ns = self.context.now_ns;
         // Used where it lies: taken out of the result, its 160 octets are copied.
         let parsed = DataView::parse(packet.as_ref());
         let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
@@ -47,33 +48,35 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return Err(DropReason::Scope);
         }
         let mut digest = None;
-        let mut more = self.take_satisfied(context, ingress.key(), view, hashes, &mut digest, satisfied);
+        let mut more = self.take_satisfied(ingress.key(), view, hashes, &mut digest, satisfied);
         let mut from = ingress.key();
         if satisfied.is_empty()
-            && let Some(group) = self.group_asked_with(ingress)
+            && let Some(group) = self.tables.discovery.group_asked_with(ingress)
         {
             from = group;
-            more = self.take_satisfied(context, from, view, hashes, &mut digest, satisfied);
+            more = self.take_satisfied(from, view, hashes, &mut digest, satisfied);
         }
-        // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
-        // a face that was not asked: else whoever guesses a name could answer, and be cached, in
-        // the place of who was asked.
+        // The Data Unsolicited pipeline (guide 4.3.2). Data from a face without an out-record is
+        // unsolicited, too. The guide accepts it; this core drops it, because otherwise any peer
+        // could answer any name that it guesses, and fill the cache with it.
         if satisfied.is_empty() {
-            if !self.memory.is_empty() {
+            if !self.tables.memory.is_empty() {
                 self.after_late_data(ingress, Key::new(view.name, hashes), now_ns);
             }
             if !self.admits_unsolicited(ingress) {
                 return Err(DropReason::Unsolicited);
             }
         }
-        // NDNLPv2, Caching Policy.
+        // NDNLPv2, Caching Policy. Cached before it is sent: a downstream that has it, and asks for
+        // it again at once, finds it in the store.
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
-            self.cs.refuse();
+            self.tables.cs.refuse();
             out.decided(Step::NotCached);
         } else {
-            self.cache(context, (&packet, view), hashes, digest, out);
+            self.cache(&packet, view, hashes, digest, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        // In a cell, as two closures below read and write it, each while the other one is borrowed.
         let told = Cell::new(Told { data, answers_discovery: false });
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
@@ -84,26 +87,28 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             // A route is learned before anybody gets the Data: who has it may ask along that route
             // at once.
             let tell = |entry: &PitEntry<B>, out: &mut O| {
-                if self.after_data(entry, ingress, headers, hashes, now_ns, &told) {
+                if Hooks::of(self.tables).after_data(entry, ingress, headers, hashes, now_ns, &told) {
                     self.teach(ingress, &packet, view, now_ns, out);
                 }
             };
-            self.answer(context, satisfied, ingress, out, tell, |downstream, out| {
+            self.answer(satisfied, ingress, out, tell, |downstream, out| {
                 if let Some((face, token)) = last.replace(downstream) {
-                    self.send_data(&face, token, packet.clone(), told.get().data, out);
+                    send_data(&self.tables.counters, &face, token, packet.clone(), told.get().data, out);
                 }
             });
-            context.count(HotCounter::Satisfied, satisfied.len() as u32);
+            self.context.count(HotCounter::Satisfied, satisfied.len() as u32);
+            // The entries are out of the table and this thread's alone: nothing below needs their
+            // locks.
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, view, now_ns));
-            satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
+            satisfied.iter_mut().for_each(|entry| self.tables.pit.recycle(entry));
             satisfied.clear();
             if !more {
                 break;
             }
-            more = self.take_satisfied(context, from, view, hashes, &mut digest, satisfied);
+            more = self.take_satisfied(from, view, hashes, &mut digest, satisfied);
         }
         if let Some((face, token)) = last {
-            self.send_data(&face, token, packet, told.get().data, out);
+            send_data(&self.tables.counters, &face, token, packet, told.get().data, out);
         }
         Ok(())
     }
@@ -111,33 +116,28 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Takes a Data into the content store.
     #[inline(never)]
     fn cache<O: Output<B>>(
-        &self,
-        context: &BatchContext<'_, R>,
-        (packet, view): (&B, &DataView<'_>),
+        self,
+        packet: &B,
+        view: &DataView<'_>,
         hashes: &NameHashes,
         digest: Option<[u8; 32]>,
         out: &mut O,
     ) {
         let key = Key::new(view.name, hashes);
-        let arriving = || Arriving::new(packet, view, key, digest, context.now_ns);
-        if self.objects.are_there() {
-            return self.cache_by_plan(context, arriving(), out);
+        let arriving = || Arriving::new(packet, view, key, digest, self.context.now_ns);
+        if self.tables.objects.are_there() {
+            return self.cache_by_plan(arriving(), out);
         }
-        self.cs.insert(arriving(), context.reserve, out);
+        self.tables.cs.insert(arriving(), self.context.reserve, out);
     }
 
     /// The same where there are registered objects (`VI-17`).
     #[inline(never)]
-    pub(super) fn cache_by_plan<O: Output<B>>(
-        &self,
-        context: &BatchContext<'_, R>,
-        arriving: Arriving<'_, B>,
-        out: &mut O,
-    ) {
-        match self.objects.find(arriving.key) {
-            Some(found) => self.cs.insert_of_object(arriving, found, context.reserve, out),
-            None if self.cs.refuses_unregistered() => {}
-            None => self.cs.insert_apart(arriving, context.reserve, out),
+    pub(super) fn cache_by_plan<O: Output<B>>(self, arriving: Arriving<'_, B>, out: &mut O) {
+        match self.tables.objects.find(arriving.key) {
+            Some(found) => self.tables.cs.insert_of_object(arriving, found, self.context.reserve, out),
+            None if self.tables.cs.refuses_unregistered() => {}
+            None => self.tables.cs.insert_apart(arriving, self.context.reserve, out),
         }
     }
 
@@ -145,7 +145,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     #[cold]
     #[inline(never)]
     fn teach<O: Output<B>>(
-        &self,
+        self,
         ingress: &FaceHold<'_>,
         packet: &B,
         view: &DataView<'_>,
@@ -155,7 +155,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if ingress.is_local() {
             out.offered(ingress.id(), view.name, packet);
         } else {
-            self.answered_by_group(ingress, now_ns);
+            self.tables.discovery.answered_by(ingress, now_ns);
             out.learned(Learned { face: ingress.id(), data: view.name, wire: view.wire });
         }
     }
@@ -166,38 +166,36 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// group was asked is answered through the group's face, by whichever of its members.
     #[inline]
     fn take_satisfied(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         from: FaceKey,
         view: &DataView<'_>,
         hashes: &NameHashes,
         digest: &mut Option<[u8; 32]>,
         satisfied: &mut Satisfied<B>,
     ) -> bool {
-        let reserve = context.reserve;
+        let reserve = self.context.reserve;
         loop {
-            match self.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
+            match self.tables.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
                 Matched::All => return false,
                 Matched::Some => return true,
-                Matched::DigestNeeded => *digest = Some((self.config.sha256)(view.wire)),
+                // With no lock held, and once for a Data: the next look uses it.
+                Matched::DigestNeeded => *digest = Some((self.tables.config.sha256)(view.wire)),
             }
         }
     }
 
     /// Tells the strategies that remember, and has the Data sent to each downstream of the entries
-    /// with its own token, but not back where
-    /// it came from unless that link is ad hoc. A face that waits at two entries with one token
-    /// gets one Data.
-    fn answer<'t, O>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    /// with its own token, but not back where it came from unless that link is ad hoc. A face that
+    /// waits at two entries with one token gets one Data.
+    fn answer<O>(
+        self,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
         out: &mut O,
         tell: impl Fn(&PitEntry<B>, &mut O),
         mut send: impl FnMut((FaceHold<'t>, Option<PitToken>), &mut O),
     ) {
-        let waits = |record: &&InRecord| record.expires_at_ns > context.now_ns;
+        let waits = |record: &&InRecord| record.expires_at_ns > self.context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
             if entry.memory != MemoryId::NONE {
                 tell(entry, out);
@@ -206,20 +204,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
                 let mut earlier =
                     satisfied.iter().take(i).flat_map(|entry| entry.in_records.iter().filter(waits));
+                // Not back where it came from: the face has it. On an ad-hoc link others behind the
+                // same face may lack it.
                 let is_back = record.face == ingress.key() && ingress.link_type() != LinkType::AdHoc;
                 if is_back || earlier.any(is_same) {
                     continue;
                 }
-                match context.hold_key(record.face) {
+                match self.context.hold_key(record.face) {
                     Some(face) => send((face, record.token), out),
-                    None => self.counters.dropped(DropReason::FaceGone),
+                    None => self.tables.counters.dropped(DropReason::FaceGone),
                 }
             }
         }
     }
 
-    fn admits_unsolicited(&self, ingress: &FaceHold<'_>) -> bool {
-        match self.config.unsolicited {
+    fn admits_unsolicited(self, ingress: &FaceHold<'_>) -> bool {
+        match self.tables.config.unsolicited {
             UnsolicitedPolicy::DropAll => false,
             UnsolicitedPolicy::AdmitLocal => ingress.is_local(),
             UnsolicitedPolicy::AdmitNetwork => !ingress.is_local(),
@@ -230,10 +230,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Ends a satisfied entry: the Interest Finalize pipeline (guide 4.2.6). Its Nonces need
     /// remembering only if the Data may turn stale while the Interest still loops: otherwise the
     /// cache would answer it.
-    pub(super) fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
+    pub(super) fn finish_satisfied(self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
-        if entry.must_be_fresh() && fresh_ns < self.config.dead_nonce_lifetime_ns {
-            self.record_dead_nonces(entry, now_ns);
+        if entry.must_be_fresh() && fresh_ns < self.tables.config.dead_nonces.lifetime_ns {
+            self.tables.dead_nonces.add_sent(entry, &self.tables.names.hasher, now_ns);
         }
     }
 }

@@ -3,14 +3,17 @@
 
 use lock_api::RawMutex;
 
-use crate::forwarder::Forwarder;
+use super::hooks::Hooks;
+use super::learning::end_discovery;
+use super::sweep::{sweep_departed, sweep_pending};
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
 use crate::reserve::Reserve;
-use crate::strategy::MemoryId;
+use crate::strategy::memory_id::MemoryId;
+use crate::tables::Tables;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
-/// [`Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
+/// [`crate::Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
 /// is due at once again.
 pub(crate) const EXPIRED_PER_CALL_MAX: usize = 512;
 
@@ -20,7 +23,7 @@ pub(crate) const TABLES_TURN_NS: u64 = 10_000_000;
 /// How long after a turn of Data of objects that leave the next one comes.
 pub(crate) const OBJECTS_TURN_NS: u64 = 1_000_000;
 
-/// What one call of [`Forwarder::expire_within`] came to.
+/// What one call of [`crate::Forwarder::expire_within`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// When to call again; `None` if nothing waits.
@@ -37,56 +40,62 @@ impl Expiry {
     }
 }
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Ends pending Interests (guide 4.2.6, Interest Finalize) whose time is over, runs the
-    /// timers of strategies, and returns when to call again; `None` if nothing waits. A pending
-    /// Interest ends within about a millisecond after its lifetime, silently. `out` is for what is
-    /// sent on a timer: announcements of a congested tier.
-    pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
-        self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
+/// Lets time pass; see [`crate::Forwarder::expire_within`].
+pub(crate) fn expire_within<B: PacketBuf, R: RawMutex, O: Output<B>>(
+    tables: &Tables<B, R>,
+    now_ns: u64,
+    budget: usize,
+    out: &mut O,
+) -> Expiry {
+    let budget = budget.max(1);
+    // Ends first what has waited the longest: its records are then gone before the sweeps look for
+    // those of faces.
+    end_pending(tables, now_ns, budget, out);
+    let pit = tables.pit.next_deadline_ns();
+    let strategies = tables.memory.run_timers(now_ns, budget, &|| tables.random.next());
+    let (mut cleared, mut pending) = (None, None);
+    if tables.departed.is_any() {
+        cleared = sweep_departed(tables, budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
+        pending = sweep_pending(tables, now_ns, budget);
     }
+    let objects = tables.cs.evict_objects(budget, out);
+    let objects = objects.then(|| now_ns.saturating_add(OBJECTS_TURN_NS));
+    let kept = tables.pit.give_back(now_ns, budget);
+    let announced = if O::HAS_TIER && out.has_tier() {
+        tables.announcements.tell_due(&tables.faces, tables.announcing(), now_ns, out)
+    } else {
+        None
+    };
+    Expiry::of([pit, strategies, cleared, pending, objects, kept, announced], now_ns)
+}
 
-    /// The same, but of each kind of thing no more than `budget` are done: for a home under whose
-    /// calls nothing else runs. What a call takes grows with the budget alone.
-    pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
-        let budget = budget.max(1);
-        self.end_pending(now_ns, budget, out);
-        let pit = self.pit.next_deadline_ns();
-        let strategies = self.memory.run_timers(now_ns, budget, &|| self.next_random());
-        let (mut tables, mut pending) = (None, None);
-        if self.has_departed() {
-            tables = self.sweep_departed(budget).then(|| now_ns.saturating_add(TABLES_TURN_NS));
-            pending = self.sweep_pending(now_ns, budget);
-        }
-        let objects = self.cs.evict_objects(budget, out);
-        let objects = objects.then(|| now_ns.saturating_add(OBJECTS_TURN_NS));
-        let kept = self.pit.give_back(now_ns, budget);
-        let announced = if O::HAS_TIER && out.has_tier() { self.announce_due(now_ns, out) } else { None };
-        Expiry::of([pit, strategies, tables, pending, objects, kept, announced], now_ns)
-    }
-
-    /// Ends up to `budget` pending Interests.
-    #[inline(never)]
-    fn end_pending<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) {
-        let reserve = Reserve::new(0);
-        for _ in 0..budget {
-            match self.pit.take_expired(now_ns, &reserve) {
-                None => break,
-                Some(Expired::Nothing) => {}
-                Some(Expired::Entry(mut entry)) => {
-                    self.counters.unsatisfied.add(1);
-                    if entry.memory != MemoryId::NONE {
-                        self.on_timeout(&entry, now_ns);
-                        self.end_discovery(&entry, now_ns, out);
-                    }
-                    self.record_dead_nonces(&entry, now_ns);
-                    if O::TRACES {
-                        out.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
-                    }
-                    self.pit.recycle(&mut entry);
+/// Ends up to `budget` pending Interests.
+#[inline(never)]
+fn end_pending<B: PacketBuf, R: RawMutex, O: Output<B>>(
+    tables: &Tables<B, R>,
+    now_ns: u64,
+    budget: usize,
+    out: &mut O,
+) {
+    let reserve = Reserve::new(0);
+    for _ in 0..budget {
+        match tables.pit.take_expired(now_ns, &reserve) {
+            None => break,
+            Some(Expired::Nothing) => {}
+            Some(Expired::Entry(mut entry)) => {
+                tables.counters.unsatisfied.add(1);
+                if entry.memory != MemoryId::NONE {
+                    Hooks::of(tables).on_timeout(&entry, now_ns);
+                    end_discovery(&tables.faces, &tables.counters, &entry, now_ns, out);
                 }
+                tables.dead_nonces.add_sent(&entry, &tables.names.hasher, now_ns);
+                if O::TRACES {
+                    out.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
+                }
+                tables.pit.recycle(&mut entry);
             }
         }
-        self.settle(&reserve);
     }
+    // Once for all: the ids of one call go back to their stripes in one go.
+    tables.settle(&reserve);
 }

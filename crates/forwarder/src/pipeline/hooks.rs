@@ -8,15 +8,20 @@ use core::cell::Cell;
 use lock_api::RawMutex;
 use namely_wire::LpHeaders;
 
-use super::DataOut;
-use super::interest::Arrived;
-use crate::faces::{FaceHold, FaceKey};
-use crate::forwarder::Forwarder;
-use crate::hash::NameHashes;
+use super::Pipeline;
+use super::arrived::Arrived;
+use super::egress::DataOut;
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
+use crate::hash::{NameHasher, NameHashes};
 use crate::packet::PacketBuf;
-use crate::pit::PitEntry;
+use crate::pit::entry::PitEntry;
 use crate::prefix_table::Key;
-use crate::strategy::{Answer, FibChange, MemoryId, Parameters, Pending, StrategyKind, Verdict};
+use crate::random::Random;
+use crate::strategy::StrategyMemory;
+use crate::strategy::memory_id::MemoryId;
+use crate::strategy::{Answer, Parameters, Pending, StrategyKind, Verdict};
+use crate::tables::Tables;
 
 /// What strategies said to Data that satisfied Interests of theirs.
 #[derive(Clone, Copy)]
@@ -27,21 +32,21 @@ pub(super) struct Told {
     pub(super) answers_discovery: bool,
 }
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// Lets a strategy decide with its memory of the FIB prefix that has `prefix_hash`, and
     /// without one if there is no room. Returns what the PIT entry keeps to find the memory again.
     #[inline(never)]
     pub(super) fn decide_with_memory(
-        &self,
+        self,
         kind: StrategyKind,
         pending: &mut Pending<'_>,
         prefix_hash: u64,
         arrived: &Arrived<'_, B>,
     ) -> (Verdict, MemoryId) {
         let (now_ns, interest) = (pending.now_ns, &arrived.interest);
-        let random = || self.next_random();
+        let random = || self.tables.random.next();
         let parameters = if kind.takes_parameters() {
-            self.strategies.parameters(interest.key())
+            self.tables.strategies.parameters(interest.key())
         } else {
             Parameters::default()
         };
@@ -49,14 +54,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let (mut prefix_hash, mut direction) = (prefix_hash, None);
         #[cfg(feature = "vip")]
         if kind == StrategyKind::Vip {
-            let Some(found) = self.objects.find(interest.key()) else {
+            let Some(found) = self.tables.objects.find(interest.key()) else {
                 return (kind.after_receive_interest(pending), MemoryId::NONE);
             };
             // All files of an object go one way: what is remembered is of the object.
             (prefix_hash, direction) =
-                (self.hasher.of_object(found.id), self.objects.direction(found.object));
+                (self.tables.names.hasher.of_object(found.id), self.tables.objects.direction(found.object));
         }
-        let decided = self.memory.lock_or_make(kind, prefix_hash, now_ns).and_then(|mut locked| {
+        let decided = self.tables.memory.lock_or_make(kind, prefix_hash, now_ns).and_then(|mut locked| {
             let verdict = locked.run(now_ns, interest.hash(), &random, |memory, hook| {
                 (hook.parameters, hook.ingress) = (parameters, Some(arrived.ingress.key()));
                 hook.is_non_discovery = arrived.headers.non_discovery;
@@ -69,11 +74,39 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         decided.unwrap_or_else(|| (kind.after_receive_interest(pending), MemoryId::NONE))
     }
 
+    /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.
+    #[cold]
+    pub(super) fn after_late_data(self, ingress: &FaceHold<'_>, key: Key<'_>, now_ns: u64) {
+        let kind = self.tables.strategies.find(key);
+        if !kind.remembers() {
+            return;
+        }
+        let prefix_hash = self.tables.fib.longest_match(key).prefix_hash;
+        let Some(mut locked) = self.tables.memory.lock_prefix(kind, prefix_hash) else { return };
+        let has_prefix = |hash| (0..=key.hashes.len()).any(|n| key.hashes.hash(n) == hash);
+        locked.run(now_ns, 0, &|| self.tables.random.next(), |memory, hook| {
+            memory.after_late_data(ingress.key(), &has_prefix, hook);
+        });
+    }
+}
+
+/// The hooks that need no table but what strategies remember.
+pub(super) struct Hooks<'t, R> {
+    memory: &'t StrategyMemory<R>,
+    hasher: &'t NameHasher,
+    random: &'t Random,
+}
+
+impl<'t, R: RawMutex> Hooks<'t, R> {
+    pub(super) fn of<B>(tables: &'t Tables<B, R>) -> Self {
+        Hooks { memory: &tables.memory, hasher: &tables.names.hasher, random: &tables.random }
+    }
+
     /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with
     /// the entry's. `told` gets what the strategy says to it. Returns true when the Data is first
     /// found to answer a discovery.
     #[cold]
-    pub(super) fn after_data(
+    pub(super) fn after_data<B: PacketBuf>(
         &self,
         entry: &PitEntry<B>,
         ingress: &FaceHold<'_>,
@@ -87,7 +120,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let (face, is_marked) = (ingress.key(), headers.is_marked());
         let answer = Answer { face, out_records: &entry.out_records, is_marked };
         let verdict = locked
-            .run(now_ns, name_hash, &|| self.next_random(), |memory, hook| memory.after_data(&answer, hook));
+            .run(now_ns, name_hash, &|| self.random.next(), |memory, hook| memory.after_data(&answer, hook));
         let verdict = verdict.unwrap_or_default();
         let mut now = told.get();
         if verdict.absorbs_mark {
@@ -99,42 +132,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         is_first
     }
 
-    /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.
-    #[cold]
-    pub(super) fn after_late_data(&self, ingress: &FaceHold<'_>, key: Key<'_>, now_ns: u64) {
-        let kind = self.strategies.find(key);
-        if !kind.remembers() {
-            return;
-        }
-        let prefix_hash = self.fib.longest_match(key).prefix_hash;
-        let Some(mut locked) = self.memory.lock_prefix(kind, prefix_hash) else { return };
-        let has_prefix = |hash| (0..=key.hashes.len()).any(|n| key.hashes.hash(n) == hash);
-        locked.run(now_ns, 0, &|| self.next_random(), |memory, hook| {
-            memory.after_late_data(ingress.key(), &has_prefix, hook);
-        });
-    }
-
     /// A Nack from `face` was recorded for an entry whose name has `name_hash`.
     #[cold]
     pub(super) fn after_nack(&self, memory: MemoryId, face: FaceKey, name_hash: u64, now_ns: u64) {
         if let Some(mut locked) = self.memory.lock(memory) {
             locked
-                .run(now_ns, name_hash, &|| self.next_random(), |memory, hook| memory.after_nack(face, hook));
+                .run(now_ns, name_hash, &|| self.random.next(), |memory, hook| memory.after_nack(face, hook));
         }
     }
 
     /// An entry expired unsatisfied.
     #[cold]
-    pub(super) fn on_timeout(&self, entry: &PitEntry<B>, now_ns: u64) {
+    pub(super) fn on_timeout<B: PacketBuf>(&self, entry: &PitEntry<B>, now_ns: u64) {
         let Some(mut locked) = self.memory.lock(entry.memory) else { return };
         let name_hash = self.hasher.whole(entry.name_without_digest());
-        locked.run(now_ns, name_hash, &|| self.next_random(), |memory, hook| {
+        locked.run(now_ns, name_hash, &|| self.random.next(), |memory, hook| {
             memory.on_timeout(&entry.out_records, hook);
         });
-    }
-
-    /// The next hops of a prefix have changed.
-    pub(crate) fn fib_changed(&self, prefix: Key<'_>, change: FibChange) {
-        self.memory.fib_changed(prefix.hashes.whole(), change);
     }
 }

@@ -6,32 +6,20 @@
 use lock_api::RawMutex;
 use namely_wire::mgmt::asked_of_hop;
 
-use super::interest::Arrived;
+use super::Pipeline;
+use super::arrived::Arrived;
 use super::upstreams::Routing;
-use crate::faces::{BatchContext, FaceHold, FaceId};
-use crate::forwarder::Forwarder;
+use crate::faces::FaceHold;
 use crate::packet::PacketBuf;
 use crate::strategy::Upstream;
-use crate::sync::plain::Ordering;
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// From now on a question that follows a name hop by hop, and ends here, goes to this face;
-    /// with [`FaceId::NONE`] it is dropped as any Interest whose HopLimit ends.
-    pub fn set_explainer(&self, face: FaceId) {
-        // Relaxed: who asks at this very moment gets one or the other.
-        self.explainer.store(face.0, Ordering::Relaxed);
-    }
-
-    fn explainer(&self) -> Option<FaceId> {
-        Some(FaceId(self.explainer.load(Ordering::Relaxed))).filter(|face| *face != FaceId::NONE)
-    }
-
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// An Interest has come to HopLimit 0. Returns true if it does not leave through `face`: that
     /// is an application's, and the Interest no question.
     #[cold]
     #[inline(never)]
     pub(super) fn ends_here(
-        &self,
+        self,
         arrived: &Arrived<'_, B>,
         face: &FaceHold<'_>,
         routing: &mut Routing<'_>,
@@ -40,24 +28,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             routing.hop_limited = true;
             return true;
         }
-        self.explainer().is_some() && asked_of_hop(arrived.interest.view.name).is_some()
+        self.tables.explainer.get().is_some() && asked_of_hop(arrived.interest.view.name).is_some()
     }
 
     /// Adds who answers a question that ends here; its place among the upstreams. `None` for any
     /// other Interest that has none.
     #[cold]
     #[inline(never)]
-    pub(super) fn add_explainer<'t>(
-        &self,
-        context: &'t BatchContext<'_, R>,
-        arrived: &Arrived<'_, B>,
-        routing: &mut Routing<'t>,
-    ) -> Option<usize> {
+    pub(super) fn add_explainer(self, arrived: &Arrived<'_, B>, routing: &mut Routing<'t>) -> Option<usize> {
         if arrived.hop_limit_out() != Some(0) {
             return None;
         }
         asked_of_hop(arrived.interest.view.name)?;
-        let face = context.hold(self.explainer()?)?;
+        let face = self.context.hold(self.tables.explainer.get()?)?;
         let place = routing.upstreams.len();
         routing.upstreams.push(Upstream { face, is_bound: true }).then_some(place)
     }

@@ -8,73 +8,33 @@ use namely_wire::mgmt::LinkType;
 use namely_wire::{AmendedInterest, InterestView, LpHeaders, NackReason};
 
 use super::amend::with_nonce_of;
+use super::arrived::Arrived;
+use super::egress::{DataOut, emit, send_data, send_nack};
+use super::hooks::Hooks;
 use super::tier::unpark_for;
-use super::upstreams::Routing;
-use super::{DataOut, may_come};
-use crate::congestion::is_announcement;
+use super::upstreams::{Forwarding, Routing};
+use super::{Pipeline, may_come};
+use crate::congestion::{hear, is_announcement};
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::{CS_DIGESTS_MAX, Lookup, Undigested};
-use crate::faces::{BatchContext, FaceHold, FaceId};
-use crate::forwarder::Forwarder;
+use crate::face_id::FaceId;
+use crate::faces::FaceHold;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
-use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
-use crate::reserve::Reserve;
-use crate::strategy::{Chosen, MemoryId, Pending, StrategyKind, Upstream, Verdict};
+use crate::pit::entry::{OutRecord, PitEntry};
+use crate::pit::pending::PitFull;
+use crate::pit::{Inserted, LockedEntry};
+use crate::strategy::memory_id::MemoryId;
+use crate::strategy::{Chosen, Pending, Upstream, Verdict};
 use crate::trace::Step;
 
-/// An Interest that has passed the checks which need no table.
-pub(super) struct Arrived<'a, B> {
-    pub(super) ingress: &'a FaceHold<'a>,
-    pub(super) packet: &'a B,
-    pub(super) headers: &'a LpHeaders,
-    pub(super) interest: InterestKey<'a>,
-    pub(super) nonce: [u8; 4],
-    pub(super) lifetime_ns: u64,
-    pub(super) now_ns: u64,
-    pub(super) reserve: &'a Reserve,
-}
-
-/// Where a pending Interest is to be sent.
-pub(super) struct Forwarding<'t> {
-    pub(super) routing: Routing<'t>,
-    /// Of the upstreams of `routing`.
-    chosen: Chosen,
-    hop_limit: Option<(usize, u8)>,
-    /// One more upstream, to which it goes with a Nonce of its own.
-    probe: Option<(usize, [u8; 4])>,
-}
-
-impl Forwarding<'_> {
-    pub(super) fn new(strategy: StrategyKind) -> Self {
-        Forwarding { routing: Routing::new(strategy), chosen: Chosen::new(), hop_limit: None, probe: None }
-    }
-}
-
-impl<B> Arrived<'_, B> {
-    /// HopLimit as it is sent on; arrival with 0 was refused.
-    pub(super) fn hop_limit_out(&self) -> Option<u8> {
-        self.interest.view.hop_limit.map(|limit| limit.saturating_sub(1))
-    }
-
-    fn in_record(&self) -> InRecord {
-        InRecord {
-            face: self.ingress.key(),
-            nonce: self.nonce,
-            token: self.headers.pit_token,
-            expires_at_ns: self.now_ns.saturating_add(self.lifetime_ns),
-        }
-    }
-}
-
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// The Incoming Interest pipeline (NFD developer guide 4.2.1) from the checks that need no
     /// table to the sending of the Interest (4.2.5, Outgoing Interest).
     #[inline(never)]
     pub(crate) fn receive_interest<O: Output<B>>(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
@@ -106,7 +66,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return Err(DropReason::NextHopRefused);
             }
             if O::HAS_TIER && out.has_tier() && is_announcement(view.name) {
-                self.hear(ingress, view, context.now_ns);
+                hear(&self.tables.cs.tier, ingress, view, self.context.now_ns);
                 return Ok(());
             }
             if let Some(amended) = self.amended(view)? {
@@ -114,11 +74,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 continue;
             }
             let interest = InterestKey::new(view, hashes);
-            self.process_interest(context, ingress, &packet, interest, headers, &mut forwarding, out)?;
+            self.process_interest(ingress, &packet, interest, headers, &mut forwarding, out)?;
             break;
         }
         if let Some(forwarding) = forwarding {
-            self.forward(context, ingress, &forwarding, packet, headers, out);
+            self.forward(ingress, &forwarding, packet, headers, out);
         }
         Ok(())
     }
@@ -126,7 +86,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// A copy of the Interest with what it lacks or without what it no longer needs, if it must
     /// differ.
     #[inline]
-    fn amended(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
+    fn amended(self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
         if view.nonce.is_some() && view.forwarding_hint_value.is_none() {
             return Ok(None);
         }
@@ -135,28 +95,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     #[cold]
     #[inline(never)]
-    fn amend(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
+    fn amend(self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
         let strip = view.forwarding_hint_value.is_some() && self.is_in_producer_region(view);
         if !strip && view.nonce.is_some() {
             return Ok(None);
         }
-        let nonce = view.nonce.is_none().then(|| self.next_nonce());
+        let nonce = view.nonce.is_none().then(|| self.tables.random.nonce());
         let amended = AmendedInterest::new(view, nonce, !strip);
         let packet = B::build(amended.octets(), |octets| amended.write(octets));
         packet.map(Some).ok_or(DropReason::NoBuffer)
     }
 
     /// Returns true if the forwarding hint names, or leads to, a region that this router is in.
-    fn is_in_producer_region(&self, view: &InterestView<'_>) -> bool {
-        self.regions.any_of(view.forwarding_hint())
+    fn is_in_producer_region(self, view: &InterestView<'_>) -> bool {
+        self.tables.regions.any_of(view.forwarding_hint())
     }
 
     /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
     /// anywhere.
-    #[allow(clippy::too_many_arguments)]
-    fn process_interest<'t, O: Output<B>>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    fn process_interest<O: Output<B>>(
+        self,
         ingress: &FaceHold<'_>,
         packet: &B,
         interest: InterestKey<'_>,
@@ -164,13 +122,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut O,
     ) -> Result<(), DropReason> {
-        let now_ns = context.now_ns;
+        let now_ns = self.context.now_ns;
+        // The limit of other hosts is no longer than that of this one: `Tables::new` has seen to
+        // it.
         // Packet format, Interest, InterestLifetime: 4 s unless the Interest has another; a router
         // may keep it shorter.
         let lifetime_ms_max = if ingress.is_local() {
-            self.config.interest_lifetime_ms_max
+            self.tables.config.interest_lifetime_ms_max
         } else {
-            self.config.interest_lifetime_remote_ms_max
+            self.tables.config.interest_lifetime_remote_ms_max
         };
         let lifetime_ms = interest.view.lifetime_or_default_ms().min(lifetime_ms_max);
         let arrived = Arrived {
@@ -181,49 +141,47 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             nonce: interest.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
-            reserve: context.reserve,
+            reserve: self.context.reserve,
         };
         // Guide 4.2.1, loop detection by the dead-nonce list: the entry that saw the Nonce may be
         // gone. Before the content store, so that a looping Interest never gets an answer twice.
-        if self.dead_nonces.contains(interest.hashes.whole(), arrived.nonce, now_ns) {
+        if self.tables.dead_nonces.contains(interest.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
-        match self.find_cached::<O>(context, &arrived.interest) {
+        match self.find_cached::<O>(&arrived.interest) {
             Some(data) => {
                 if O::HAS_TIER {
                     out.answers_from_memory();
                 }
                 out.decided(Step::CacheHit);
-                self.answer_from_cache(context, &arrived, data, out);
+                self.answer_from_cache(&arrived, data, out);
                 Ok(())
             }
             None => {
                 out.decided(Step::CacheMiss);
-                self.insert_pending(context, &arrived, forwarding, out)
+                self.insert_pending(&arrived, forwarding, out)
             }
         }
     }
 
     /// Looks in the content store, computing digests of cached packets only where the Interest asks
     /// by one, and no more than [`CS_DIGESTS_MAX`] of them: what is beyond is a miss this time.
-    fn find_cached<O: Output<B>>(
-        &self,
-        context: &BatchContext<'_, R>,
-        interest: &InterestKey<'_>,
-    ) -> Option<B> {
+    fn find_cached<O: Output<B>>(self, interest: &InterestKey<'_>) -> Option<B> {
         let mut digests_left = CS_DIGESTS_MAX;
         loop {
-            match self.cs.find::<O>(interest, context.now_ns) {
+            match self.tables.cs.find::<O>(interest, self.context.now_ns) {
                 Lookup::Hit(packet) => {
-                    context.count(HotCounter::CsHits, 1);
+                    self.context.count(HotCounter::CsHits, 1);
                     return Some(packet);
                 }
                 Lookup::DigestNeeded(cached) if digests_left > 0 => {
+                    // With no lock held: a digest takes as long as hundreds of lookups. Whoever
+                    // computes the same one meanwhile stores the same octets.
                     digests_left -= 1;
                     self.digest_cached(&cached);
                 }
                 Lookup::Miss | Lookup::DigestNeeded(_) => {
-                    context.count(HotCounter::CsMisses, 1);
+                    self.context.count(HotCounter::CsMisses, 1);
                     return None;
                 }
             }
@@ -232,43 +190,38 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     #[cold]
     #[inline(never)]
-    fn digest_cached(&self, cached: &Undigested<B>) {
-        self.cs.set_digest(cached, (self.config.sha256)(cached.packet.as_ref()));
+    fn digest_cached(self, cached: &Undigested<B>) {
+        self.tables.cs.set_digest(cached, (self.tables.config.sha256)(cached.packet.as_ref()));
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3).
     #[inline(never)]
-    fn answer_from_cache(
-        &self,
-        context: &BatchContext<'_, R>,
-        arrived: &Arrived<'_, B>,
-        packet: B,
-        out: &mut impl Output<B>,
-    ) {
-        context.count(HotCounter::Satisfied, 1);
-        if self.objects.are_there() {
-            self.objects.count(arrived.interest.key(), arrived.ingress.key());
+    fn answer_from_cache(self, arrived: &Arrived<'_, B>, packet: B, out: &mut impl Output<B>) {
+        self.context.count(HotCounter::Satisfied, 1);
+        if self.tables.objects.are_there() {
+            self.tables.objects.count(arrived.interest.key(), arrived.ingress.key());
         }
         // The cache stands in for the producer, who would reflect the mark of a congested upstream
         // path.
         let congestion_mark = arrived.headers.congestion_mark;
         let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
-        self.send_data(arrived.ingress, arrived.headers.pit_token, packet, data, out);
+        send_data(&self.tables.counters, arrived.ingress, arrived.headers.pit_token, packet, data, out);
     }
 
     /// The ContentStore Miss pipeline (guide 4.2.4): enters the Interest in the PIT and lets the
     /// strategy decide, which `forwarding` becomes.
     #[inline(never)]
-    fn insert_pending<'t, O: Output<B>>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    fn insert_pending<O: Output<B>>(
+        self,
         arrived: &Arrived<'_, B>,
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut O,
     ) -> Result<(), DropReason> {
-        let strategy = self.strategies.find(arrived.interest.key());
+        let strategy = self.tables.strategies.find(arrived.interest.key());
         let forwarding = forwarding.insert(Forwarding::new(strategy));
-        self.add_upstreams(context, arrived, &mut forwarding.routing)?;
+        // Before the PIT entry is locked: no lock is held while FIB and BPT are read, and an
+        // Interest that goes nowhere by its own fault makes no entry.
+        self.add_upstreams(arrived, &mut forwarding.routing)?;
         if O::TRACES {
             self.tell_route(arrived, &forwarding.routing, out);
         }
@@ -276,6 +229,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut locked = loop {
             match self.insert_or_join::<O>(arrived) {
                 Ok(locked) => break locked,
+                // Once: a place that another Interest takes meanwhile is lost, and this one is
+                // refused rather than tried without end.
                 Err(Refusal::Full(PitFull::Table)) if !has_room && self.make_room(arrived, out) => {
                     has_room = true;
                 }
@@ -286,25 +241,25 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             tell_pending(&mut locked, out);
         }
         if O::HAS_TIER && out.has_tier() {
-            match self.ask_tier(context, arrived, locked, &mut forwarding.routing, out) {
+            match self.ask_tier(arrived, locked, &mut forwarding.routing, out) {
                 Some(unanswered) => locked = unanswered,
                 None => return Ok(()),
             }
         }
-        self.send_pending(context, arrived, locked, forwarding, out)
+        self.send_pending(arrived, locked, forwarding, out)
     }
 
     /// Tells a home that traces which route an Interest follows. Of one with a forwarding hint its
     /// own name's is not.
     #[cold]
-    fn tell_route(&self, arrived: &Arrived<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
+    fn tell_route(self, arrived: &Arrived<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
         if routing.is_explicit {
             return out.decided(Step::ChosenFace);
         }
         if arrived.interest.view.forwarding_hint_value.is_some() {
             return;
         }
-        if let Some((components, _)) = self.fib.longest_with_costs(arrived.interest.key()) {
+        if let Some((components, _)) = self.tables.fib.longest_with_costs(arrived.interest.key()) {
             out.decided(Step::Route(components));
         }
     }
@@ -312,11 +267,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Lets the strategy decide where a pending Interest goes, which `forwarding` becomes, and
     /// records it.
     #[inline(always)]
-    pub(super) fn send_pending<'t, O: Output<B>>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    pub(super) fn send_pending<O: Output<B>>(
+        self,
         arrived: &Arrived<'_, B>,
-        mut locked: LockedEntry<'_, B, R>,
+        mut locked: LockedEntry<'t, B, R>,
         forwarding: &mut Forwarding<'t>,
         out: &mut O,
     ) -> Result<(), DropReason> {
@@ -327,7 +281,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         match verdict {
             Verdict::Suppress => {
-                context.count(HotCounter::Suppressed, 1);
+                self.context.count(HotCounter::Suppressed, 1);
                 return Ok(());
             }
             Verdict::Forward(to) => {
@@ -340,7 +294,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             Verdict::Probe(to, other) => {
                 let Some(entry) = locked.entry() else { return Ok(()) };
-                let nonce = self.next_nonce();
+                let nonce = self.tables.random.nonce();
                 let mut record =
                     |i, nonce| self.record_sending(entry, routing.upstreams.get(i), arrived, nonce);
                 if record(to, arrived.nonce) {
@@ -349,10 +303,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 *probe = record(other, nonce).then_some((other, nonce));
             }
             verdict @ (Verdict::Along(_) | Verdict::Beside(_) | Verdict::Discover) => {
-                return self.send_learning(context, arrived, locked, routing, verdict, out);
+                return self.send_learning(arrived, locked, routing, verdict, out);
             }
             Verdict::NoUpstream => {
-                if let Some(place) = self.add_explainer(context, arrived, routing) {
+                if let Some(place) = self.add_explainer(arrived, routing) {
                     let Some(entry) = locked.entry() else { return Ok(()) };
                     if self.record_sending(entry, routing.upstreams.get(place), arrived, arrived.nonce) {
                         chosen.push(place);
@@ -372,8 +326,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Asks the strategy, unless the application has decided itself.
     fn decide(
-        &self,
-        locked: &mut LockedEntry<'_, B, R>,
+        self,
+        locked: &mut LockedEntry<'t, B, R>,
         routing: &Routing<'_>,
         arrived: &Arrived<'_, B>,
     ) -> Verdict {
@@ -403,85 +357,92 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Counts a choice that leaves upstreams out for want of memory.
     #[inline]
-    pub(super) fn note_cut(&self, chosen: &Chosen) {
+    pub(super) fn note_cut(self, chosen: &Chosen) {
         if chosen.is_cut() {
-            self.counters.dropped(DropReason::NoMemory);
+            self.tables.counters.dropped(DropReason::NoMemory);
         }
     }
 
     /// Takes the downstream out before it is told that there is no upstream; others that wait go on
     /// waiting.
-    pub(super) fn withdraw(&self, mut locked: LockedEntry<'_, B, R>, arrived: &Arrived<'_, B>) {
+    pub(super) fn withdraw(self, mut locked: LockedEntry<'t, B, R>, arrived: &Arrived<'_, B>) {
+        // The key is kept, as the entry is released before its bucket is taken.
         let key = locked.key();
         let Some(entry) = locked.entry() else { return };
-        self.pit.take_downstream(entry, arrived.ingress.key(), arrived.reserve);
+        self.tables.pit.take_downstream(entry, arrived.ingress.key(), arrived.reserve);
         let is_alone = entry.in_records.is_empty();
         drop(locked);
+        // If it is alone another downstream may still join before the entry is taken out: then it
+        // stays.
         if !is_alone {
             return;
         }
-        if let Some(mut entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty(), arrived.reserve) {
-            self.counters.unsatisfied.add(1);
-            self.record_dead_nonces(&entry, arrived.now_ns);
-            self.pit.recycle(&mut entry);
+        if let Some(mut entry) =
+            self.tables.pit.take_if(key, |entry| entry.in_records.is_empty(), arrived.reserve)
+        {
+            self.tables.counters.unsatisfied.add(1);
+            self.tables.dead_nonces.add_sent(&entry, &self.tables.names.hasher, arrived.now_ns);
+            self.tables.pit.recycle(&mut entry);
         }
     }
 
     /// Finds or makes the PIT entry and enters the downstream: an Interest of the same name,
     /// selectors and hint is aggregated (guide 4.2.1).
     fn insert_or_join<O: Output<B>>(
-        &self,
+        self,
         arrived: &Arrived<'_, B>,
-    ) -> Result<LockedEntry<'_, B, R>, Refusal> {
+    ) -> Result<LockedEntry<'t, B, R>, Refusal> {
         let record = arrived.in_record();
         let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
-        let mut locked = match self.pit.insert(packet, &interest, record, now_ns, reserve)? {
+        let mut locked = match self.tables.pit.insert(packet, &interest, record, now_ns, reserve)? {
             Inserted::New(locked) => {
-                if self.objects.are_there() {
-                    self.objects.count(interest.key(), record.face);
+                if self.tables.objects.are_there() {
+                    self.tables.objects.count(interest.key(), record.face);
                 }
                 return Ok(locked);
             }
             Inserted::Existing(locked) => locked,
         };
+        // Before the Interest is entered as a downstream: its own record would make every Interest
+        // look like a loop.
         if locked.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
         }
-        if self.objects.are_there()
+        if self.tables.objects.are_there()
             && let Some(entry) = locked.entry()
             && entry.in_records.iter().all(|waiting| waiting.face != record.face)
         {
-            self.objects.count(interest.key(), record.face);
+            self.tables.objects.count(interest.key(), record.face);
         }
         if O::HAS_TIER
             && let Some(entry) = locked.entry()
         {
             unpark_for(entry, arrived);
         }
-        self.pit.add_downstream(&mut locked, record, now_ns, reserve)?;
+        self.tables.pit.add_downstream(&mut locked, record, now_ns, reserve)?;
         Ok(locked)
     }
 
     /// Ends a pending Interest of a holder that has more than who this one comes from, if there is
     /// one; its downstreams are told, and its place is free.
     #[cold]
-    fn make_room(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> bool {
-        let Some(mut entry) = self.pit.take_of_largest(arrived.ingress.key(), arrived.reserve) else {
+    fn make_room(self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> bool {
+        let Some(mut entry) = self.tables.pit.take_of_largest(arrived.ingress.key(), arrived.reserve) else {
             return false;
         };
-        self.counters.dropped(DropReason::PitEvicted);
+        self.tables.counters.dropped(DropReason::PitEvicted);
         if entry.memory != MemoryId::NONE {
-            self.on_timeout(&entry, arrived.now_ns);
+            Hooks::of(self.tables).on_timeout(&entry, arrived.now_ns);
         }
         self.nack_all(&entry, NackReason::Congestion, arrived.now_ns, out);
-        self.pit.recycle(&mut entry);
+        self.tables.pit.recycle(&mut entry);
         true
     }
 
     /// The part of the Outgoing Interest pipeline (guide 4.2.5) that is done under the entry's
     /// lock: enters or renews the out-record of an upstream; false if the entry has too many.
     pub(super) fn record_sending(
-        &self,
+        self,
         entry: &mut PitEntry<B>,
         upstream: Option<&Upstream<'_>>,
         arrived: &Arrived<'_, B>,
@@ -496,18 +457,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             suppression_ns: 0,
             nack: None,
         };
+        // Renewed in place, with the interval that it has grown to; the Nack of an earlier sending
+        // no longer counts.
         if let Some(own) = entry.out_records.iter_mut().find(|own| own.face == record.face) {
             record.suppression_ns = own.suppression_ns;
             *own = record;
             return true;
         }
-        if entry.out_records.len() >= self.config.out_records_max {
-            self.counters.dropped(DropReason::OutRecordsFull);
+        if entry.out_records.len() >= self.tables.config.pit.out_records_max {
+            self.tables.counters.dropped(DropReason::OutRecordsFull);
             return false;
         }
-        let is_in = self.pit.add_upstream(entry, record);
+        let is_in = self.tables.pit.add_upstream(entry, record);
         if !is_in {
-            self.counters.dropped(DropReason::NoMemory);
+            self.tables.counters.dropped(DropReason::NoMemory);
         }
         is_in
     }
@@ -516,8 +479,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// and not one more user of it.
     #[inline]
     pub(super) fn forward(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         ingress: &FaceHold<'_>,
         forwarding: &Forwarding<'_>,
         packet: B,
@@ -525,63 +487,68 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
-        let incoming = (ingress.id(), headers.congestion_mark);
+        let incoming = Incoming { from: ingress.id(), congestion_mark: headers.congestion_mark };
         if let Some((i, nonce)) = *probe
             && let Some(upstream) = routing.upstreams.get(i)
         {
             match with_nonce_of(&packet, nonce) {
-                Some(packet) => self.send_beside(context, upstream, incoming, packet, *hop_limit, out),
-                None => self.counters.dropped(DropReason::NoBuffer),
+                Some(packet) => self.send_beside(upstream, incoming, packet, *hop_limit, out),
+                None => self.tables.counters.dropped(DropReason::NoBuffer),
             }
         }
+        // No lock is held from here on: the home may call back from `Output::send`.
         let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize));
         let Some(mut last) = upstreams.next() else { return };
         for next in upstreams {
-            self.send_beside(context, last, incoming, packet.clone(), *hop_limit, out);
+            self.send_beside(last, incoming, packet.clone(), *hop_limit, out);
             last = next;
         }
-        self.send_interest(context, last, incoming, packet, *hop_limit, out);
+        self.send_interest(last, incoming, packet, *hop_limit, out);
     }
 
     /// Sends an Interest that came from a face, and with a congestion mark, to one upstream.
     #[inline(always)]
     fn send_interest(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         upstream: &Upstream<'_>,
-        (from, congestion_mark): (FaceId, Option<u64>),
+        incoming: Incoming,
         packet: B,
         hop_limit: Option<(usize, u8)>,
         out: &mut impl Output<B>,
     ) {
-        context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
+        self.context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
         let headers = LpHeaders {
-            incoming_face_id: upstream.face.local_fields().then_some(from.0),
-            congestion_mark,
+            incoming_face_id: upstream.face.local_fields().then_some(incoming.from.0),
+            congestion_mark: incoming.congestion_mark,
             ..LpHeaders::default()
         };
-        self.emit(&upstream.face, Packets::OutInterests, Outgoing { packet, headers, hop_limit }, out);
+        emit(
+            &self.tables.counters,
+            &upstream.face,
+            Packets::OutInterests,
+            Outgoing { packet, headers, hop_limit },
+            out,
+        );
     }
 
     /// The same to any upstream but the last, with a frame of its own.
     #[inline(never)]
     fn send_beside(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         upstream: &Upstream<'_>,
-        incoming: (FaceId, Option<u64>),
+        incoming: Incoming,
         packet: B,
         hop_limit: Option<(usize, u8)>,
         out: &mut impl Output<B>,
     ) {
-        self.send_interest(context, upstream, incoming, packet, hop_limit, out);
+        self.send_interest(upstream, incoming, packet, hop_limit, out);
     }
 
     /// Tells the downstream, where it can be told, and returns why the Interest is dropped.
     #[cold]
     #[inline(never)]
     pub(super) fn refuse(
-        &self,
+        self,
         arrived: &Arrived<'_, B>,
         refusal: Refusal,
         out: &mut impl Output<B>,
@@ -590,7 +557,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Refusal::Loop => return self.refuse_loop(arrived, out),
             Refusal::HopLimit => (None, DropReason::HopLimit),
             Refusal::NoRoute => {
-                (self.config.nack_no_route.then_some(NackReason::NoRoute), DropReason::NoRoute)
+                (self.tables.config.nack_no_route.then_some(NackReason::NoRoute), DropReason::NoRoute)
             }
             Refusal::Full(PitFull::Table) => (Some(NackReason::Congestion), DropReason::PitFull),
             Refusal::Full(PitFull::Face) => (Some(NackReason::Congestion), DropReason::PitFaceFull),
@@ -599,7 +566,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Refusal::Full(PitFull::InRecords) => (Some(NackReason::Congestion), DropReason::InRecordsFull),
         };
         if let Some(nack) = nack {
-            self.send_nack(arrived.ingress, arrived.headers.pit_token, arrived.packet.clone(), nack, out);
+            send_nack(
+                &self.tables.counters,
+                arrived.ingress,
+                arrived.headers.pit_token,
+                arrived.packet.clone(),
+                nack,
+                out,
+            );
         }
         Err(reason)
     }
@@ -607,11 +581,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Interest Loop pipeline (guide 4.2.2).
     #[cold]
     #[inline(never)]
-    fn refuse_loop(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
+    fn refuse_loop(self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
         let (token, packet) = (arrived.headers.pit_token, arrived.packet.clone());
-        self.send_nack(arrived.ingress, token, packet, NackReason::Duplicate, out);
+        send_nack(&self.tables.counters, arrived.ingress, token, packet, NackReason::Duplicate, out);
         Err(DropReason::Loop)
     }
+}
+
+/// What an upstream is told of the Interest's arrival.
+#[derive(Clone, Copy)]
+struct Incoming {
+    from: FaceId,
+    congestion_mark: Option<u64>,
 }
 
 /// Why an Interest does not become, or stay, pending.

@@ -8,33 +8,37 @@ use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{LpHeaders, NackReason};
 
-use super::interest::{Arrived, Refusal};
+use super::arrived::Arrived;
+use super::egress::{emit, nack_downstream};
+use super::interest::Refusal;
 use super::upstreams::Routing;
-use super::{is_localhop, is_localhost};
+use super::{Pipeline, is_localhop, is_localhost};
+use crate::counters::Counters;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::discovery_faces::Keys;
-use crate::faces::{BatchContext, FaceHold, FaceKey};
-use crate::forwarder::Forwarder;
+use crate::discovery_faces::{Discovery, Keys};
+use crate::faces::Faces;
 use crate::packet::{Outgoing, Output, PacketBuf};
-use crate::pit::{LockedEntry, PitEntry};
-use crate::strategy::{Chosen, Upstream, Verdict, may_be_sent_again};
+use crate::pit::LockedEntry;
+use crate::pit::Pit;
+use crate::pit::entry::PitEntry;
+use crate::strategy::suppression::may_be_sent_again;
+use crate::strategy::{Chosen, Upstream, Verdict};
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// Sends an Interest as a discovery or along its routes.
     #[cold]
     #[inline(never)]
-    pub(super) fn send_learning<'t>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    pub(super) fn send_learning(
+        self,
         arrived: &Arrived<'_, B>,
-        mut locked: LockedEntry<'_, B, R>,
+        mut locked: LockedEntry<'t, B, R>,
         routing: &mut Routing<'t>,
         verdict: Verdict,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         let is_discovery = matches!(verdict, Verdict::Discover);
         if is_discovery && let Some(entry) = locked.entry() {
-            self.add_discovery_faces(context, arrived, entry, routing);
+            self.add_discovery_faces(arrived, entry, routing);
         }
         let mut chosen = Chosen::new();
         let mut is_probing = false;
@@ -42,7 +46,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Verdict::Along(Some(one)) => chosen.push(one),
             Verdict::Beside(one) => {
                 chosen.push(one);
-                is_probing = self.add_neighbours_beside(context, arrived, one, routing, &mut chosen);
+                is_probing = self.add_neighbours_beside(arrived, one, routing, &mut chosen);
             }
             _ => (0..routing.upstreams.len()).for_each(|i| chosen.push(i)),
         }
@@ -68,19 +72,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 && self.record_sending(entry, Some(upstream), arrived, arrived.nonce)
                 && !is_heard
         });
+        // All out-records are entered: an answer that comes before the last copy is sent finds its
+        // own.
         drop(locked);
         let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
         for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize)) {
             let headers = self.learning_headers(arrived, upstream, is_discovery);
-            context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
+            self.context
+                .count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
             let packet = Outgoing { packet: arrived.packet.clone(), headers, hop_limit };
-            self.emit(&upstream.face, Packets::OutInterests, packet, out);
+            emit(&self.tables.counters, &upstream.face, Packets::OutInterests, packet, out);
         }
         Ok(())
     }
 
     fn learning_headers(
-        &self,
+        self,
         arrived: &Arrived<'_, B>,
         upstream: &Upstream<'_>,
         is_discovery: bool,
@@ -96,30 +103,23 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Adds the faces that are for discovery, as far as hop limit and links allow. What is of this
     /// host or link is not looked for.
-    fn add_discovery_faces<'t>(
-        &self,
-        context: &'t BatchContext<'_, R>,
-        arrived: &Arrived<'_, B>,
-        entry: &PitEntry<B>,
-        routing: &mut Routing<'t>,
-    ) {
+    fn add_discovery_faces(self, arrived: &Arrived<'_, B>, entry: &PitEntry<B>, routing: &mut Routing<'t>) {
         let name = arrived.interest.view.name;
         if is_localhost(name) || is_localhop(name) {
             return;
         }
         let mut keys = Keys::new();
-        if !self.discovery.lock().asked(&entry.in_records, arrived.now_ns, &mut keys) {
-            self.counters.dropped(DropReason::NoMemory);
+        if !self.tables.discovery.lock_under(entry).asked(&entry.in_records, arrived.now_ns, &mut keys) {
+            self.tables.counters.dropped(DropReason::NoMemory);
         }
-        keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
+        keys.iter().for_each(|key| self.add_discovery_face(arrived, *key, routing));
     }
 
     /// Adds the neighbours of the link whose group is upstream `one`, and chooses them: a route
     /// that was learned of a group moves to a neighbour when that has answered. True if there are
     /// any.
-    fn add_neighbours_beside<'t>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    fn add_neighbours_beside(
+        self,
         arrived: &Arrived<'_, B>,
         one: usize,
         routing: &mut Routing<'t>,
@@ -127,51 +127,49 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ) -> bool {
         let Some(group) = routing.upstreams.get(one).map(Upstream::key) else { return false };
         let mut keys = Keys::new();
-        if !self.discovery.lock().beside(group, arrived.now_ns, &mut keys) {
-            self.counters.dropped(DropReason::NoMemory);
+        if !self.tables.discovery.lock().beside(group, arrived.now_ns, &mut keys) {
+            self.tables.counters.dropped(DropReason::NoMemory);
         }
         let before = routing.upstreams.len();
-        keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
+        keys.iter().for_each(|key| self.add_discovery_face(arrived, *key, routing));
         (before..routing.upstreams.len()).for_each(|i| chosen.push(i));
         routing.upstreams.len() > before
     }
+}
 
-    /// Somebody has refused an Interest that others may still answer. If these are only groups,
-    /// which refuse nothing, they are not waited for as long as the consumer would.
-    #[cold]
-    pub(super) fn await_groups(&self, locked: &mut LockedEntry<'_, B, R>, now_ns: u64) {
-        let Some(entry) = locked.entry().filter(|entry| entry.memory.is_of_discovery()) else { return };
-        let wait_ns = self.discovery.lock().wait_for_groups_ns(&entry.out_records, now_ns);
-        if let Some(wait_ns) = wait_ns {
-            self.pit.hasten(locked, now_ns.saturating_add(wait_ns), now_ns);
-        }
+/// A peer has refused an Interest that others may still answer. If these are only groups, which
+/// refuse nothing, they are not waited for as long as the consumer would.
+#[cold]
+pub(super) fn await_groups<B: PacketBuf, R: RawMutex>(
+    discovery: &Discovery<R>,
+    pit: &Pit<B, R>,
+    locked: &mut LockedEntry<'_, B, R>,
+    now_ns: u64,
+) {
+    let Some(entry) = locked.entry().filter(|entry| entry.memory.is_of_discovery()) else { return };
+    let wait_ns = discovery.lock_under(entry).wait_for_groups_ns(&entry.out_records, now_ns);
+    if let Some(wait_ns) = wait_ns {
+        pit.hasten(locked, now_ns.saturating_add(wait_ns), now_ns);
     }
+}
 
-    /// The group that was asked in the place of a neighbour which receives that by unicast.
-    #[cold]
-    pub(super) fn group_asked_with(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
-        let is_single = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
-        is_single.then(|| self.discovery.lock().group_of_copied(ingress.key())).flatten()
+/// A pending Interest has ended without an answer. Downstreams that still wait, because groups have
+/// not answered after all others had refused, are refused.
+#[cold]
+pub(super) fn end_discovery<B: PacketBuf, R: RawMutex>(
+    faces: &Faces<R>,
+    counters: &Counters,
+    entry: &PitEntry<B>,
+    now_ns: u64,
+    out: &mut impl Output<B>,
+) {
+    if !entry.memory.is_of_discovery() {
+        return;
     }
-
-    /// Data has answered a discovery by a face that several peers are behind.
-    #[cold]
-    pub(super) fn answered_by_group(&self, ingress: &FaceHold<'_>, now_ns: u64) {
-        if ingress.link_type() != LinkType::PointToPoint {
-            self.discovery.lock().answered(ingress.key(), now_ns);
-        }
-    }
-
-    /// A pending Interest has ended without an answer. Who still waits, because groups have not
-    /// answered after all others had refused, is refused.
-    #[cold]
-    pub(super) fn end_discovery(&self, entry: &PitEntry<B>, now_ns: u64, out: &mut impl Output<B>) {
-        if !entry.memory.is_of_discovery() {
-            return;
-        }
-        let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
-        waiting.for_each(|record| self.nack_downstream(&entry.packet, record, NackReason::NoRoute, out));
-    }
+    let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
+    waiting.for_each(|record| {
+        nack_downstream(faces, counters, &entry.packet, record, NackReason::NoRoute, out);
+    });
 }
 
 /// Returns true if the Interest came from a link with several peers, which have therefore heard

@@ -4,30 +4,32 @@
 //! Interests, 4.3 for Data, 4.4 for Nacks; or the page of the NDN packet format v0.3 or of NDNLPv2.
 
 mod amend;
+mod arrived;
 mod data;
-mod departed;
-mod expire;
+mod egress;
+pub(crate) mod expire;
 mod hooks;
 mod hops;
 mod interest;
 mod learning;
 mod nack;
+pub(crate) mod read_ahead;
+pub(crate) mod sweep;
 mod tier;
 mod upstreams;
 
-pub(crate) use departed::Departed;
-pub use expire::Expiry;
-pub(crate) use expire::{EXPIRED_PER_CALL_MAX, TABLES_TURN_NS};
-
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
-use namely_wire::{LpHeaders, NackReason, NameRef, PitToken};
+use namely_wire::{NameRef, PACKET_OCTETS_MAX, types};
 
-use crate::counters::{DropReason, Packets};
-use crate::faces::{FaceHold, FaceId};
-use crate::forwarder::Forwarder;
-use crate::packet::{Outgoing, Output, PacketBuf};
-use crate::pit::{InRecord, PitEntry};
+use crate::counters::DropReason;
+use crate::face_id::FaceId;
+use crate::faces::FaceHold;
+use crate::faces::batch_context::BatchContext;
+use crate::hash::NameHashes;
+use crate::packet::{Output, PacketBuf, Received};
+use crate::pit::Satisfied;
+use crate::tables::Tables;
+use crate::trace::Step;
 
 /// Namespace-based scope control: `/localhost` as the octets of a name: packets under it stay on
 /// this host.
@@ -55,84 +57,59 @@ fn is_localhop(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(LOCALHOP)
 }
 
-/// What a Data is sent with, whoever the downstream is.
-#[derive(Clone, Copy)]
-struct DataOut {
-    /// What IncomingFaceId says.
-    from: FaceId,
-    congestion_mark: Option<u64>,
+/// The way of packets through the tables: the tables, and what packets that are processed together
+/// share. Two words, which every step is given by value.
+pub(crate) struct Pipeline<'t, 'f, B, R> {
+    tables: &'t Tables<B, R>,
+    context: &'t BatchContext<'f, R>,
 }
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Sends a packet through a face, or into the black hole if the face has been released
-    /// (`IS-14`).
-    fn emit(&self, face: &FaceHold<'_>, packets: Packets, packet: Outgoing<B>, out: &mut impl Output<B>) {
-        match face.id() {
-            FaceId::NONE => self.counters.dropped(DropReason::FaceGone),
-            id => {
-                face.count(packets);
-                out.send(id, packet);
-            }
-        }
+impl<B, R> Clone for Pipeline<'_, '_, B, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B, R> Copy for Pipeline<'_, '_, B, R> {}
+
+impl<'t, 'f, B: PacketBuf, R: RawMutex> Pipeline<'t, 'f, B, R> {
+    pub(crate) fn new(tables: &'t Tables<B, R>, context: &'t BatchContext<'f, R>) -> Self {
+        Pipeline { tables, context }
     }
 
-    /// Answers a downstream with Data. Scope needs no check: a non-local face is recorded as the
-    /// downstream of a name that `/localhost` Data satisfies only if it may ask management, and
-    /// then of names below management's.
-    #[inline]
-    fn send_data(
-        &self,
-        face: &FaceHold<'_>,
-        token: Option<PitToken>,
-        packet: B,
-        data: DataOut,
-        out: &mut impl Output<B>,
+    /// Processes one packet that `face` received, whose name has `hashes`, if it has a name.
+    /// `satisfied` is memory for what a Data satisfies, and is empty again when this returns.
+    pub(crate) fn process<O: Output<B>>(
+        self,
+        face: FaceId,
+        received: Received<B>,
+        hashes: &NameHashes,
+        satisfied: &mut Satisfied<B>,
+        out: &mut O,
     ) {
-        let headers = LpHeaders {
-            pit_token: token,
-            incoming_face_id: face.local_fields().then_some(data.from.0),
-            congestion_mark: data.congestion_mark,
-            ..LpHeaders::default()
+        if O::HAS_TIER {
+            out.packet_begins();
+        }
+        let Some(ingress) = self.context.hold_ingress(face) else {
+            self.tables.counters.dropped(DropReason::UnknownFace);
+            return out.decided(Step::Drops(DropReason::UnknownFace));
         };
-        self.emit(face, Packets::OutData, Outgoing { packet, headers, hop_limit: None }, out);
-    }
-
-    /// Refuses the Interest in `packet` (guide 4.4.2, Outgoing Nack; NDNLPv2, Network Nack). On a
-    /// link with several peers a Nack would refuse it for all of them, so there it is not sent.
-    fn send_nack(
-        &self,
-        face: &FaceHold<'_>,
-        token: Option<PitToken>,
-        packet: B,
-        reason: NackReason,
-        out: &mut impl Output<B>,
-    ) {
-        if face.link_type() != LinkType::PointToPoint {
-            return;
-        }
-        let headers = LpHeaders { pit_token: token, nack: Some(reason), ..LpHeaders::default() };
-        self.emit(face, Packets::OutNacks, Outgoing { packet, headers, hop_limit: None }, out);
-    }
-
-    /// Refuses a downstream's Interest, with the Nonce that it used itself.
-    fn nack_downstream(&self, kept: &B, record: &InRecord, reason: NackReason, out: &mut impl Output<B>) {
-        let Some(face) = self.faces.hold_key(record.face) else {
-            self.counters.dropped(DropReason::FaceGone);
-            return;
+        let octets = received.packet.as_ref();
+        let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
+        let result = if octets.len() > PACKET_OCTETS_MAX {
+            Err(DropReason::TooLarge)
+        } else if let Some(reason) = received.headers.nack {
+            self.receive_nack(&ingress, &received, hashes, reason, out)
+        } else if is(types::INTEREST) {
+            self.receive_interest(&ingress, received, hashes, out)
+        } else if is(types::DATA) {
+            self.receive_data(&ingress, received, hashes, satisfied, out)
+        } else {
+            Err(DropReason::Malformed)
         };
-        match amend::with_nonce_of(kept, record.nonce) {
-            Some(packet) => self.send_nack(&face, record.token, packet, reason, out),
-            None => self.counters.dropped(DropReason::NoBuffer),
+        if let Err(reason) = result {
+            self.tables.counters.dropped(reason);
+            out.decided(Step::Drops(reason));
         }
-    }
-
-    /// Remembers the Nonces that a finished entry was sent with: the insertion into the dead-nonce
-    /// list of the Interest Finalize pipeline (guide 4.2.6).
-    fn record_dead_nonces(&self, entry: &PitEntry<B>, now_ns: u64) {
-        if entry.out_records.is_empty() {
-            return;
-        }
-        let name_hash = self.hasher.whole(entry.name());
-        entry.out_records.iter().for_each(|record| self.dead_nonces.add(name_hash, record.nonce, now_ns));
     }
 }

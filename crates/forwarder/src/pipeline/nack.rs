@@ -6,23 +6,26 @@ use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, NackReason};
 
+use super::Pipeline;
+use super::egress::nack_downstream;
+use super::hooks::Hooks;
+use super::learning::await_groups;
 use crate::counters::{DropReason, Packets};
-use crate::faces::{BatchContext, FaceHold};
-use crate::forwarder::Forwarder;
+use crate::faces::FaceHold;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf, Received};
-use crate::pit::PitEntry;
-use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
+use crate::pit::entry::PitEntry;
+use crate::strategy::memory_id::MemoryId;
+use crate::strategy::{NackVerdict, StrategyKind};
 use crate::trace::Step;
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// The Incoming Nack pipeline (guide 4.4.1): a Nack counts only where the Interest was sent
     /// with that Nonce, and not on links with several peers, of which one alone refuses.
     #[inline(never)]
     pub(crate) fn receive_nack(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
         hashes: &NameHashes,
@@ -37,10 +40,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
         let nonce = view.nonce.ok_or(DropReason::NackUnmatched)?;
         let interest = InterestKey::new(view, hashes);
-        let strategy = self.strategies.find(interest.key());
+        let strategy = self.tables.strategies.find(interest.key());
 
         let upstream = ingress.key();
-        let mut locked = self.pit.find_sent(&interest, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
+        // The Nonce must be that of the latest sending: a Nack that was on its way when the
+        // Interest was sent again says nothing of that.
+        let mut locked =
+            self.tables.pit.find_sent(&interest, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
         let key = locked.key();
         let Some(entry) = locked.entry() else { return Ok(()) };
         entry
@@ -49,19 +55,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             .filter(|record| record.face == upstream)
             .for_each(|record| record.nack = Some(reason));
         if entry.memory != MemoryId::NONE {
-            self.after_nack(entry.memory, upstream, interest.hash(), context.now_ns);
+            Hooks::of(self.tables).after_nack(entry.memory, upstream, interest.hash(), self.context.now_ns);
         }
         match verdict(strategy, entry) {
             NackVerdict::Wait => {
-                self.await_groups(&mut locked, context.now_ns);
+                await_groups(&self.tables.discovery, &self.tables.pit, &mut locked, self.context.now_ns);
                 out.decided(Step::NackWaits);
             }
             NackVerdict::TellOne(face, reason) => {
+                // For after the lock: the Nack is sent with none held.
                 let kept = entry.packet.clone();
-                let record = self.pit.take_downstream(entry, face, context.reserve);
+                let record = self.tables.pit.take_downstream(entry, face, self.context.reserve);
                 drop(locked);
                 if let Some(record) = record {
-                    self.nack_downstream(&kept, &record, reason, out);
+                    nack_downstream(&self.tables.faces, &self.tables.counters, &kept, &record, reason, out);
                 }
             }
             NackVerdict::TellAll(reason) => {
@@ -70,9 +77,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =
                     |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
-                if let Some(mut entry) = self.pit.take_if(key, refused, context.reserve) {
-                    self.nack_all(&entry, reason, context.now_ns, out);
-                    self.pit.recycle(&mut entry);
+                if let Some(mut entry) = self.tables.pit.take_if(key, refused, self.context.reserve) {
+                    self.nack_all(&entry, reason, self.context.now_ns, out);
+                    self.tables.pit.recycle(&mut entry);
                 }
             }
         }
@@ -82,16 +89,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Tells every downstream that still waits (guide 4.4.2, Outgoing Nack) and ends the entry
     /// (4.2.6).
     pub(super) fn nack_all(
-        &self,
+        self,
         entry: &PitEntry<B>,
         reason: NackReason,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) {
-        self.counters.unsatisfied.add(1);
-        self.record_dead_nonces(entry, now_ns);
+        self.tables.counters.unsatisfied.add(1);
+        self.tables.dead_nonces.add_sent(entry, &self.tables.names.hasher, now_ns);
         let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
-        waiting.for_each(|record| self.nack_downstream(&entry.packet, record, reason, out));
+        waiting.for_each(|record| {
+            nack_downstream(&self.tables.faces, &self.tables.counters, &entry.packet, record, reason, out)
+        });
     }
 }
 

@@ -4,21 +4,23 @@
 use lock_api::RawMutex;
 use namely_wire::{DataView, InterestView, LpHeaders, NackReason, PACKET_OCTETS_MAX};
 
-use super::DataOut;
+use super::Pipeline;
 use super::amend::with_nonce_of;
-use super::interest::{Arrived, Forwarding};
+use super::arrived::Arrived;
+use super::egress::{DataOut, send_data};
+use super::upstreams::Forwarding;
 use super::upstreams::Routing;
-use crate::batch::Batch;
 use crate::counters::{DropReason, HotCounter};
-use crate::cs::Arriving;
-use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey};
-use crate::forwarder::Forwarder;
+use crate::cs::cached::Arriving;
+use crate::face_id::{FaceId, FaceKey};
+use crate::faces::FaceHold;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf};
-use crate::pit::{EntryKey, InRecord, LockedEntry, PitEntry, Reading};
+use crate::pit::LockedEntry;
+use crate::pit::entry::{InRecord, PitEntry, Reading};
+use crate::pit::key::EntryKey;
 use crate::prefix_table::Key;
-use crate::reserve::Reserve;
 use crate::tier::{Completion, Ticket, TierAnswer, Wanted};
 use crate::trace::Step;
 
@@ -55,37 +57,38 @@ pub(super) fn unpark_for<B>(entry: &mut PitEntry<B>, arrived: &Arrived<'_, B>) {
     }
 }
 
-impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// Asks the tier for what an Interest requests that has just become pending. Returns the entry
     /// if it is to be sent; `None` if it is parked. The tier is called with no lock held.
-    pub(super) fn ask_tier<'p>(
-        &'p self,
-        context: &BatchContext<'_, R>,
+    pub(super) fn ask_tier(
+        self,
         arrived: &Arrived<'_, B>,
-        mut locked: LockedEntry<'p, B, R>,
+        mut locked: LockedEntry<'t, B, R>,
         routing: &mut Routing<'_>,
         out: &mut impl Output<B>,
-    ) -> Option<LockedEntry<'p, B, R>> {
+    ) -> Option<LockedEntry<'t, B, R>> {
         let entry = locked.entry()?;
         match entry.reading {
             Reading::Bypassed => return Some(locked),
             Reading::Parked { .. } => {
-                context.count(HotCounter::Suppressed, 1);
+                self.context.count(HotCounter::Suppressed, 1);
                 return None;
             }
-            Reading::Unasked if routing.is_explicit || !self.cs.serves(&arrived.interest) => {
+            Reading::Unasked if routing.is_explicit || !self.tables.cs.serves(&arrived.interest) => {
                 entry.reading = Reading::Bypassed;
                 return Some(locked);
             }
             // Before it is asked: the read may complete at once.
             Reading::Unasked => entry.reading = parked(arrived.headers),
         }
+        // The home is asked with no lock held. Another thread may complete the read before this one
+        // goes on.
         let key = locked.key();
         drop(locked);
-        let counters = &self.cs.tier;
+        let counters = &self.tables.cs.tier;
         let answer = out.tier_read(&wanted(arrived, routing, key));
         if out.tier_is_busy() && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
-            self.tell_of_congestion(arrived.ingress, arrived.now_ns, out);
+            self.tables.announcements.tell(arrived.ingress, self.tables.announcing(), arrived.now_ns, out);
         }
         match answer {
             TierAnswer::Reading => {
@@ -104,7 +107,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 leave_out_congested(routing, arrived.now_ns);
             }
         }
-        let mut locked = self.pit.lock(key)?;
+        // The entry may be answered or gone meanwhile: then there is nothing to send.
+        let mut locked = self.tables.pit.lock(key)?;
         let entry = locked.entry()?;
         // Another worker may have sent it meanwhile.
         let is_parked = matches!(entry.reading, Reading::Parked { .. });
@@ -112,52 +116,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         is_parked.then_some(locked)
     }
 
-    /// A read has completed that [`Output::tier_read`] began. With Data the Interest is answered,
-    /// and the Data is kept in memory, as if it had come from upstream; without, the Interest goes
-    /// where its strategy sends it. If it is no longer pending, nothing happens.
-    pub fn tier_completed(
-        &self,
-        ticket: Ticket,
-        completion: Completion<B>,
-        now_ns: u64,
-        out: &mut impl Output<B>,
-    ) {
-        let (reserve, mut hashes) = (Reserve::new(1), NameHashes::new());
-        let context = BatchContext::new(&self.faces, &self.counters, &reserve, None, now_ns);
-        self.tier_completed_in(&context, &mut hashes, ticket, completion, out);
-        self.settle(&reserve);
-    }
-
-    /// [`Forwarder::tier_completed`] with the work memory of a batch that is empty, and not of the
-    /// stack.
-    pub fn tier_completed_beside(
-        &self,
-        batch: &mut Batch<B>,
-        ticket: Ticket,
-        completion: Completion<B>,
-        now_ns: u64,
-        out: &mut impl Output<B>,
-    ) {
-        let (reserve, hint, hashes) = batch.work_memory();
-        reserve.begin(1);
-        let context = BatchContext::new(&self.faces, &self.counters, reserve, Some(hint), now_ns);
-        self.tier_completed_in(&context, hashes, ticket, completion, out);
-        self.settle(reserve);
-    }
-
+    /// A read has completed that [`Output::tier_read`] began; see
+    /// [`crate::Forwarder::tier_completed`].
     #[inline]
-    fn tier_completed_in(
-        &self,
-        context: &BatchContext<'_, R>,
+    pub(crate) fn tier_completed(
+        self,
         hashes: &mut NameHashes,
         ticket: Ticket,
         completion: Completion<B>,
         out: &mut impl Output<B>,
     ) {
-        let (key, counters) = (ticket.key(), &self.cs.tier);
+        let (key, counters) = (ticket.key(), &self.tables.cs.tier);
         let is_answered = match completion {
             Completion::Found { packet, fresh_until_ns, is_busy } => {
-                self.tier_found(context, hashes, key, Found { packet, fresh_until_ns, is_busy }, out)
+                self.tier_found(hashes, key, Found { packet, fresh_until_ns, is_busy }, out)
             }
             Completion::Absent => {
                 counters.misses.add(1);
@@ -170,7 +142,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         out.decided(if is_answered { Step::TierHit } else { Step::TierMiss });
         if !is_answered {
-            self.resume(context, hashes, key, out);
+            self.resume(hashes, key, out);
         }
     }
 
@@ -178,24 +150,23 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// the other one is.
     #[inline(never)]
     fn tier_found(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         hashes: &mut NameHashes,
         key: EntryKey,
         found: Found<B>,
         out: &mut impl Output<B>,
     ) -> bool {
-        let counters = &self.cs.tier;
+        let counters = &self.tables.cs.tier;
         let view = DataView::parse(found.packet.as_ref());
         let Some(view) = view.ok().filter(|view| view.wire.len() <= PACKET_OCTETS_MAX) else {
             counters.wrong.add(1);
             return false;
         };
-        self.hasher.fill(view.name.as_bytes(), hashes);
+        self.tables.names.hasher.fill(view.name.as_bytes(), hashes);
         let mut digest = None;
-        match self.suits(context, key, &view, hashes.len(), found.fresh_until_ns, &mut digest) {
+        match self.suits(key, &view, hashes.len(), found.fresh_until_ns, &mut digest) {
             None => counters.late.add(1),
-            Some(Suits::Yes) => self.answer_from_tier(context, key, &found, &view, hashes, digest, out),
+            Some(Suits::Yes) => self.answer_from_tier(key, &found, &view, hashes, digest, out),
             Some(Suits::Stale) => {
                 counters.misses.add(1);
                 return false;
@@ -210,20 +181,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Compares a Data with what an entry requests; `None` if there is no such entry any more.
     fn suits(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         key: EntryKey,
         view: &DataView<'_>,
         components: usize,
         fresh_until_ns: u64,
         digest: &mut Option<[u8; 32]>,
     ) -> Option<Suits> {
-        let mut locked = self.pit.lock(key)?;
+        // By name and not by ticket alone: a ticket that the home has made up may name any entry.
+        let mut locked = self.tables.pit.lock(key)?;
         let entry = locked.entry()?;
         if !entry.may_match(view.name, components) {
             return Some(Suits::No);
         }
-        if entry.must_be_fresh() && fresh_until_ns <= context.now_ns {
+        if entry.must_be_fresh() && fresh_until_ns <= self.context.now_ns {
             return Some(Suits::Stale);
         }
         let Some(asked) = entry.digest().and_then(|asked| <[u8; 32]>::try_from(asked).ok()) else {
@@ -231,17 +202,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         // Nobody waits for a digest under a lock.
         drop(locked);
-        let own = (self.config.sha256)(view.wire);
+        let own = (self.tables.config.sha256)(view.wire);
         *digest = Some(own);
         Some(if own == asked { Suits::Yes } else { Suits::No })
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3) for all that wait for the Data.
-    #[allow(clippy::too_many_arguments)]
     #[inline(never)]
     fn answer_from_tier(
-        &self,
-        context: &BatchContext<'_, R>,
+        self,
         key: EntryKey,
         found: &Found<B>,
         view: &DataView<'_>,
@@ -249,64 +218,61 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         digest: Option<[u8; 32]>,
         out: &mut impl Output<B>,
     ) {
-        let (packet, now_ns) = (&found.packet, context.now_ns);
-        let Some(mut entry) = self.pit.take_if(key, |_| true, context.reserve) else {
-            return self.cs.tier.late.add(1);
+        let (packet, now_ns) = (&found.packet, self.context.now_ns);
+        let Some(mut entry) = self.tables.pit.take_if(key, |_| true, self.context.reserve) else {
+            return self.tables.cs.tier.late.add(1);
         };
         let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
         let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
-        self.cache_by_plan(context, arriving, out);
-        let may_bypass = || self.may_bypass(context, &entry, key);
-        let is_congested = self.config.cs_marking.marks(found.is_busy, may_bypass);
+        // Before the downstreams are answered, as in the pipeline of a Data.
+        self.cache_by_plan(arriving, out);
+        let may_bypass = || self.may_bypass(&entry, key);
+        let is_congested = self.tables.config.cs_marking.marks(found.is_busy, may_bypass);
         if is_congested {
-            self.cs.tier.marked.add(1);
+            self.tables.cs.tier.marked.add(1);
         }
         // The cache stands in for the producer, who would reflect the mark of the Interest.
         let is_marked = matches!(entry.reading, Reading::Parked { is_marked: true, .. }) || is_congested;
         let congestion_mark = is_marked.then_some(1);
         let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
         for record in entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns) {
-            match context.hold_key(record.face) {
-                Some(face) => self.send_data(&face, record.token, packet.clone(), data, out),
-                None => self.counters.dropped(DropReason::FaceGone),
+            match self.context.hold_key(record.face) {
+                Some(face) => {
+                    send_data(&self.tables.counters, &face, record.token, packet.clone(), data, out)
+                }
+                None => self.tables.counters.dropped(DropReason::FaceGone),
             }
         }
-        self.cs.tier.hits.add(1);
-        context.count(HotCounter::Satisfied, 1);
+        self.tables.cs.tier.hits.add(1);
+        self.context.count(HotCounter::Satisfied, 1);
         self.finish_satisfied(&entry, view, now_ns);
-        self.pit.recycle(&mut entry);
+        self.tables.pit.recycle(&mut entry);
     }
 
     /// Returns true if somebody else could be asked for what an entry requests, whose name begins
     /// `key`: a next hop that has not announced congestion.
-    fn may_bypass(&self, context: &BatchContext<'_, R>, entry: &PitEntry<B>, key: Key<'_>) -> bool {
+    fn may_bypass(self, entry: &PitEntry<B>, key: Key<'_>) -> bool {
         let is_downstream = |face| entry.in_records.iter().any(|record| record.face == face);
         let is_available = |face| {
-            let hop = if face == FaceKey::LOCAL { self.bpt.find(key) } else { Some(face) };
-            hop.and_then(|hop| context.hold_key(hop)).is_some_and(|hop| hop.is_available(context.now_ns))
+            let hop = if face == FaceKey::LOCAL { self.tables.bpt.find(key) } else { Some(face) };
+            hop.and_then(|hop| self.context.hold_key(hop))
+                .is_some_and(|hop| hop.is_available(self.context.now_ns))
         };
-        let faces = self.fib.longest_match(key).faces;
+        let faces = self.tables.fib.longest_match(key).faces;
         faces.iter().any(|face| !is_downstream(*face) && is_available(*face))
     }
 
     /// Sends a parked Interest upstream, in the name of the first downstream that still waits.
     #[inline(never)]
-    fn resume(
-        &self,
-        context: &BatchContext<'_, R>,
-        hashes: &mut NameHashes,
-        key: EntryKey,
-        out: &mut impl Output<B>,
-    ) {
-        let Some(Resumed { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(context, key)
-        else {
+    fn resume(self, hashes: &mut NameHashes, key: EntryKey, out: &mut impl Output<B>) {
+        let Some(Resumed { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(key) else {
             return;
         };
         let Some(packet) = with_nonce_of(&packet, downstream.nonce) else {
-            return self.counters.dropped(DropReason::NoBuffer);
+            return self.tables.counters.dropped(DropReason::NoBuffer);
         };
         let Ok(view) = InterestView::parse(packet.as_ref()) else { return };
-        self.hasher.fill(view.name.as_bytes(), hashes);
+        self.tables.names.hasher.fill(view.name.as_bytes(), hashes);
         let arrived = Arrived {
             ingress: &ingress,
             packet: &packet,
@@ -314,31 +280,31 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             interest: InterestKey::new(&view, hashes),
             nonce: downstream.nonce,
             lifetime_ns,
-            now_ns: context.now_ns,
-            reserve: context.reserve,
+            now_ns: self.context.now_ns,
+            reserve: self.context.reserve,
         };
-        let mut forwarding = Forwarding::new(self.strategies.find(arrived.interest.key()));
-        match self.send_resumed(context, &arrived, key, &mut forwarding, out) {
-            Ok(()) => self.forward(context, &ingress, &forwarding, packet, &headers, out),
+        let mut forwarding = Forwarding::new(self.tables.strategies.find(arrived.interest.key()));
+        match self.send_resumed(&arrived, key, &mut forwarding, out) {
+            Ok(()) => self.forward(&ingress, &forwarding, packet, &headers, out),
             Err(reason) => {
-                self.counters.dropped(reason);
-                self.refuse_others(context, key, reason, out);
+                self.tables.counters.dropped(reason);
+                self.refuse_others(key, reason, out);
             }
         }
     }
 
     /// Ends the parking of an entry whose read has ended; `None` if it was sent already or is gone.
     #[inline(never)]
-    fn unpark<'t>(&self, context: &'t BatchContext<'_, R>, key: EntryKey) -> Option<Resumed<'t, B>> {
-        let Some(mut locked) = self.pit.lock(key) else {
-            self.cs.tier.late.add(1);
+    fn unpark(self, key: EntryKey) -> Option<Resumed<'t, B>> {
+        let Some(mut locked) = self.tables.pit.lock(key) else {
+            self.tables.cs.tier.late.add(1);
             return None;
         };
         let entry = locked.entry()?;
         let Reading::Parked { is_marked, non_discovery } = entry.reading else { return None };
-        let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > context.now_ns);
+        let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > self.context.now_ns);
         let (downstream, ingress) =
-            waiting.filter_map(|record| Some((*record, context.hold_key(record.face)?))).next()?;
+            waiting.filter_map(|record| Some((*record, self.context.hold_key(record.face)?))).next()?;
         entry.reading = Reading::Bypassed;
         let congestion_mark = is_marked.then_some(1);
         let pit_token = downstream.token;
@@ -346,46 +312,42 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             downstream,
             ingress,
             packet: entry.packet.clone(),
-            lifetime_ns: entry.expires_at_ns.saturating_sub(context.now_ns),
+            lifetime_ns: entry.expires_at_ns.saturating_sub(self.context.now_ns),
             headers: LpHeaders { congestion_mark, non_discovery, pit_token, ..LpHeaders::default() },
         })
     }
 
     #[inline(never)]
-    fn send_resumed<'t>(
-        &self,
-        context: &'t BatchContext<'_, R>,
+    fn send_resumed(
+        self,
         arrived: &Arrived<'_, B>,
         key: EntryKey,
         forwarding: &mut Forwarding<'t>,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        self.add_upstreams(context, arrived, &mut forwarding.routing)?;
-        let Some(mut locked) = self.pit.lock(key) else { return Ok(()) };
+        self.add_upstreams(arrived, &mut forwarding.routing)?;
+        // The lock was released while FIB and BPT were read.
+        let Some(mut locked) = self.tables.pit.lock(key) else { return Ok(()) };
         // Another worker may have sent it meanwhile, for a retransmission.
         if locked.entry().is_none_or(|entry| !entry.out_records.is_empty()) {
             return Ok(());
         }
-        self.send_pending(context, arrived, locked, forwarding, out)
+        self.send_pending(arrived, locked, forwarding, out)
     }
 
     /// A parked Interest was refused to one of its downstreams: so it is to the others.
     #[inline(never)]
-    fn refuse_others(
-        &self,
-        context: &BatchContext<'_, R>,
-        key: EntryKey,
-        reason: DropReason,
-        out: &mut impl Output<B>,
-    ) {
+    fn refuse_others(self, key: EntryKey, reason: DropReason, out: &mut impl Output<B>) {
         let was_never_sent = |entry: &PitEntry<B>| entry.out_records.is_empty();
-        let Some(mut entry) = self.pit.take_if(key, was_never_sent, context.reserve) else { return };
-        if reason == DropReason::NoRoute && self.config.nack_no_route {
-            self.nack_all(&entry, NackReason::NoRoute, context.now_ns, out);
+        let Some(mut entry) = self.tables.pit.take_if(key, was_never_sent, self.context.reserve) else {
+            return;
+        };
+        if reason == DropReason::NoRoute && self.tables.config.nack_no_route {
+            self.nack_all(&entry, NackReason::NoRoute, self.context.now_ns, out);
         } else {
-            self.counters.unsatisfied.add(1);
+            self.tables.counters.unsatisfied.add(1);
         }
-        self.pit.recycle(&mut entry);
+        self.tables.pit.recycle(&mut entry);
     }
 }
 

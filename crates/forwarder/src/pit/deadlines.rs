@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use lock_api::{Mutex, RawMutex};
 
 use super::ids::RUN;
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::boxed;
 use crate::slab::Id;
 use crate::sync::{AtomicU64, Ordering};

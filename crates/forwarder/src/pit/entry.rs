@@ -2,10 +2,10 @@
 
 use namely_wire::{NackReason, NameRef, PitToken};
 
-use crate::faces::FaceKey;
+use crate::face_id::FaceKey;
 use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
-use crate::strategy::MemoryId;
+use crate::strategy::memory_id::MemoryId;
 
 /// A run of octets in the kept packet.
 #[derive(Clone, Copy, Debug, Default)]

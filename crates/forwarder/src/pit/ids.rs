@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::entry::{InRecord, OutRecord};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::{CHUNK, boxed};
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};

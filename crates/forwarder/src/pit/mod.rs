@@ -14,10 +14,12 @@
 //! entry is found.
 
 mod deadlines;
-mod entry;
+pub(crate) mod entry;
 mod ids;
-mod pending;
+pub(crate) mod key;
+pub(crate) mod pending;
 mod shared;
+pub(crate) mod status;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -28,12 +30,13 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, MutexGuard, RawMutex};
 use namely_wire::{COMPONENTS_MAX, NameRef};
 
-use crate::config::{Config, ConfigError};
-use crate::explain::{PendingInterest, SentTo};
-use crate::faces::FaceKey;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::hash::NameHashes;
 use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
+use crate::limits::PitLimits;
+use crate::pit::status::{PendingInterest, SentTo};
 use crate::pool::{Pool, boxed};
 use crate::prefetch::prefetch;
 use crate::prefix_table::Key;
@@ -46,7 +49,9 @@ use ids::{Ids, Link};
 use pending::PendingByFace;
 use storage::{Storage, Storages};
 
-pub(crate) use entry::{InRecord, InRecords, OutRecord, OutRecords, PitEntry, Reading, Span};
+use entry::{InRecord, OutRecord, PitEntry};
+use key::EntryKey;
+use pending::PitFull;
 
 /// Fewest and most buckets. More entries than the most make chains longer, never wrong.
 const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
@@ -133,13 +138,6 @@ pub(crate) struct LockedEntry<'a, B, R: RawMutex> {
     state: MutexGuard<'a, R, SlotState<B>>,
 }
 
-/// Names an entry that was found earlier and may be gone by now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryKey {
-    pub(crate) id: Id,
-    pub(crate) serial: u32,
-}
-
 impl<B, R: RawMutex> LockedEntry<'_, B, R> {
     pub(crate) fn key(&self) -> EntryKey {
         EntryKey { id: self.id, serial: self.state.serial }
@@ -156,17 +154,6 @@ pub(crate) enum Inserted<'a, B, R: RawMutex> {
     New(LockedEntry<'a, B, R>),
     /// The entry that requests the same; nothing was changed.
     Existing(LockedEntry<'a, B, R>),
-}
-
-/// Why a new Interest or a new downstream was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PitFull {
-    Table,
-    Face,
-    Holder,
-    InRecords,
-    /// There is no memory for one more downstream.
-    Memory,
 }
 
 /// Entries that a Data satisfies, taken out of the table.
@@ -201,8 +188,9 @@ impl<B, R> Pit<B, R> {
 }
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
-    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let entries_max = config.pit_entries_max;
+    /// A table with these limits, for at most `faces_max` faces.
+    pub(crate) fn new(limits: &PitLimits, faces_max: usize) -> Result<Self, ConfigError> {
+        let entries_max = limits.entries_max;
         let buckets = entries_max.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         Ok(Pit {
             buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, Bucket::new)?,
@@ -210,11 +198,11 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             ids: Ids::new(entries_max)?,
             deadlines: Deadlines::new(entries_max)?,
             prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
-            by_face: PendingByFace::new(config)?,
+            by_face: PendingByFace::new(limits, faces_max)?,
             storages: Storages::new(),
             samples: AtomicU32::new(0),
-            entries_reserve: u32::try_from(config.pit_entries_reserve).unwrap_or(u32::MAX),
-            in_records_max: config.in_records_max,
+            entries_reserve: u32::try_from(limits.entries_reserve).unwrap_or(u32::MAX),
+            in_records_max: limits.in_records_max,
         })
     }
 
@@ -251,6 +239,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let hash = interest.hash();
         let mut bucket = self.bucket(hash).lock();
         if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(interest)) {
+            // The entry found is locked, so it stays when its bucket is released; and others get on
+            // in the chain while this thread works.
             drop(bucket);
             self.free(prepared, reserve);
             return Ok(Inserted::Existing(known));
@@ -261,6 +251,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         // Locked before it can be found: whoever finds it waits until it has its timer and the
         // out-records that the strategy makes.
         let mut state = slot.state.lock();
+        // Counted before the entry is entered: a refusal has nothing to take back but the place.
         let counted = if state.storage.make(&self.storages) {
             self.by_face.add(record.face, reserve)
         } else {
@@ -279,6 +270,9 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             self.prefix_lengths[interest.components].fetch_add(1, Ordering::Relaxed);
         }
         state.storage.put(PitEntry::new(packet.clone(), interest, record, slot.link.stripe()));
+        // Relaxed: a chain is walked under its bucket's lock alone, which orders these stores
+        // before every walk. `take_if` reads the hash without it, and is told by the serial whether
+        // it was that of its entry.
         slot.hash.store(hash, Ordering::Relaxed);
         slot.link.next.store(bucket.first(), Ordering::Relaxed);
         bucket.set_first(id);
@@ -318,6 +312,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             *own = record;
         } else {
             self.by_face.add(record.face, reserve)?;
+            // Downstreams whose time is over leave when their place is needed, and not before: an
+            // Interest that joins would otherwise walk the whole list.
             if entry.in_records.len() >= self.in_records_max {
                 let expired = entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns);
                 expired.for_each(|r| self.by_face.sub(r.face, reserve));
@@ -368,6 +364,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Locks an entry that was found earlier, if it is still there.
     pub(crate) fn lock(&self, key: EntryKey) -> Option<LockedEntry<'_, B, R>> {
         let state = self.slot(key.id)?.state.lock();
+        // A place is used again, and its serial is not: a key of an earlier entry matches no later
+        // one.
         let is_there = state.serial == key.serial && state.storage.get().is_some();
         is_there.then_some(LockedEntry { id: key.id, state })
     }
@@ -460,6 +458,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         while let Some(slot) = self.slot(id)
             && let Some(own) = taken.get_mut(len)
         {
+            // Read before the entry is taken out: after that the link may be one of a free list.
             let next = slot.link.next.load(Ordering::Relaxed);
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let mut state = slot.state.lock();
@@ -475,6 +474,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             }
             id = next;
         }
+        // The ids are given back with no bucket held: that may take the lock of a stripe, for which
+        // no walk of a chain is to wait.
         drop(bucket);
         for (i, id) in taken.iter().enumerate().take(len).skip(before) {
             satisfied.get(i).into_iter().for_each(|entry| self.forget(*id, entry, reserve));
@@ -486,6 +487,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let id = self.deadlines.pop_due(now_ns)?;
         let slot = self.slot(id)?;
         let mut locked = LockedEntry { id, state: slot.state.lock() };
+        // The wheel has let go of the place. With 0 the next deadline sets it again, that of this
+        // entry or of a later one.
         locked.state.timer_tick = 0;
         let key = locked.key();
         let Some(expires_at_ns) = locked.entry().map(|entry| entry.expires_at_ns) else {
@@ -635,6 +638,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     fn set_timer(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
         let timer_tick = locked.state.timer_tick;
         let sooner = short_tick(tick_of(deadline_ns)).wrapping_sub(timer_tick) as i32;
+        // A timer that fires too early is cheap, and moving it for each retransmission is not: it
+        // is set only if it would fire too late.
         if timer_tick == 0 || sooner < 0 {
             let deadline_ns = deadline_ns.min(now_ns.saturating_add(TIMER_AHEAD_NS_MAX));
             locked.state.timer_tick = short_tick(self.deadlines.set(locked.id, deadline_ns, now_ns));

@@ -4,14 +4,26 @@
 
 use lock_api::{Mutex, RawMutex};
 
-use super::PitFull;
-use crate::config::{Config, ConfigError};
-use crate::faces::{FaceKey, slots_max};
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
+use crate::faces::slots_max;
+use crate::limits::PitLimits;
 use crate::ordered::NoMemory;
 use crate::pool::Pool;
 use crate::reserve::Reserve;
 use crate::shares::{ALL, Ceiling, Ceilings, Grants, Holder, HolderIndex, IDLE_MAX, ROUTER_INDEX, Share};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Why a new Interest or a new downstream was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PitFull {
+    Table,
+    Face,
+    Holder,
+    InRecords,
+    /// There is no memory for one more downstream.
+    Memory,
+}
 
 /// Counts by face. Within a grant they are kept without a lock.
 pub(super) struct PendingByFace<R> {
@@ -43,12 +55,12 @@ impl Pending {
 }
 
 impl<R: RawMutex> PendingByFace<R> {
-    pub(super) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let slots = slots_max(config.faces_max);
+    pub(super) fn new(limits: &PitLimits, faces_max: usize) -> Result<Self, ConfigError> {
+        let slots = slots_max(faces_max);
         let most = |limit: usize| u32::try_from(limit).unwrap_or(ALL);
         let ceilings = Ceilings {
-            face_max: most(config.pit_entries_per_face_max),
-            holder_max: most(config.pit_entries_per_holder_max),
+            face_max: most(limits.entries_per_face_max),
+            holder_max: most(limits.entries_per_holder_max),
         };
         Ok(PendingByFace {
             slots: Pool::new(slots)?,
@@ -64,6 +76,8 @@ impl<R: RawMutex> PendingByFace<R> {
         let mut grants = self.grants.lock();
         let (share, closed) = grants.open(face, who)?;
         closed.into_iter().for_each(|closed| self.set_holder(closed));
+        // Before the state is stored: what counts for this registration finds its grant. Until the
+        // home has the id no packet of the face is on the way.
         slot.granted.store(share.granted, Ordering::Relaxed);
         slot.holder.store(share.holder, Ordering::Relaxed);
         // Late packets of the slot's last user count no longer.
@@ -144,6 +158,8 @@ impl<R: RawMutex> PendingByFace<R> {
                 // The face went while its packet was on the way; its slot counts for another now.
                 return Ok(wanted);
             }
+            // The grant may shrink between this load and the exchange. The count is then beyond it
+            // by what one batch takes and no more, because the next one loads the smaller grant.
             let granted = u64::from(slot.granted.load(Ordering::Relaxed));
             let counted = u64::from(wanted).min(granted.saturating_sub(state & COUNT));
             if counted == 0 {
@@ -182,6 +198,7 @@ impl<R: RawMutex> PendingByFace<R> {
     /// Raises what a face may count, whose grant is used up.
     #[cold]
     fn grant(&self, slot: &Pending, face: FaceKey, wanted: u32) -> Result<(), PitFull> {
+        // Looked at again under the lock, which is the only one under which grants change.
         let mut grants = self.grants.lock();
         let used = self.counted(face) as u32;
         if slot.granted.load(Ordering::Relaxed) > used {
@@ -224,15 +241,19 @@ impl<R: RawMutex> PendingByFace<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn pending(face_max: usize, holder_max: usize) -> PendingByFace<parking_lot::RawMutex> {
         let config = Config {
             faces_max: 10,
-            pit_entries_per_face_max: face_max,
-            pit_entries_per_holder_max: holder_max,
+            pit: PitLimits {
+                entries_per_face_max: face_max,
+                entries_per_holder_max: holder_max,
+                ..PitLimits::default()
+            },
             ..Config::new(|_| [0; 32])
         };
-        PendingByFace::new(&config).unwrap()
+        PendingByFace::new(&config.pit, config.faces_max).unwrap()
     }
 
     fn alone<T>(pending: &PendingByFace<parking_lot::RawMutex>, with: impl FnOnce(&Reserve) -> T) -> T {

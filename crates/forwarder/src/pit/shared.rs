@@ -2,10 +2,12 @@
 
 use lock_api::RawMutex;
 
-use super::{EntryKey, Pit, PitEntry};
-use crate::faces::FaceKey;
+use super::Pit;
+use crate::face_id::FaceKey;
 use crate::hash::mix;
 use crate::ordered::NoMemory;
+use crate::pit::entry::PitEntry;
+use crate::pit::key::EntryKey;
 use crate::reserve::Reserve;
 use crate::shares::{Holder, pays};
 use crate::slab::Id;
@@ -57,6 +59,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             reserve => (reserve, 1),
         };
         (0..rounds).find_map(|_| {
+            // The entry found is not held while its bucket is taken, because the order is bucket,
+            // then entry; so the condition is checked again under both locks.
             let (_, key) = self.sample().filter(|(size, _)| pays(*size, own, kept))?;
             let still = |entry: &PitEntry<B>| self.size(entry).is_some_and(|size| pays(size, own, kept));
             self.take_if(key, still, reserve)
@@ -106,6 +110,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             gone.for_each(|record| self.by_face.sub(record.face, reserve));
             entry.in_records.retain(|record| !is_gone(record.face));
             let is_left = before > 0 && entry.in_records.is_empty();
+            // As above: released before `take_if` comes by the bucket.
             drop(state);
             if is_left
                 && let Some(mut entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve)

@@ -9,7 +9,8 @@ use alloc::boxed::Box;
 
 use lock_api::{Mutex, RawMutex};
 
-use super::{Pit, PitEntry};
+use super::Pit;
+use crate::pit::entry::PitEntry;
 use crate::pool::boxed;
 use crate::slab::Id;
 use crate::sync::{AtomicU32, Ordering};

@@ -1,5 +1,6 @@
 //! The PIT beside a list of Interests that is searched from end to end.
 
+use crate::config::Config;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -10,6 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::NameHasher;
+use crate::limits::PitLimits;
 use crate::reserve::Reserve;
 use crate::shares::Holder;
 
@@ -59,7 +61,7 @@ fn record(slot: u32, expires_at_ns: u64) -> InRecord {
 
 /// A table with the faces of slots 0 to 9.
 fn pit(config: &Config) -> Table {
-    let pit = Pit::new(config).unwrap();
+    let pit = Pit::new(&config.pit, config.faces_max).unwrap();
     (0..10).for_each(|slot| pit.open(face(slot), Holder::Face(face(slot))).unwrap());
     pit
 }
@@ -208,7 +210,10 @@ fn interests_of_one_name_that_come_at_once_make_one_entry() {
 /// An entry that was found is taken only if it is still the same.
 #[test]
 fn a_stale_key_takes_nothing() {
-    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::fixed());
+    let (config, hasher) = (
+        Config { pit: PitLimits { entries_max: 1, ..PitLimits::default() }, ..Config::new(digest) },
+        NameHasher::fixed(),
+    );
     let pit = pit(&config);
     let id = enter(&pit, &hasher, &interest("/a").build().into(), record(1, MS), 0).unwrap();
     let key = EntryKey { id, serial: pit.slot(id).unwrap().state.lock().serial };
@@ -224,7 +229,10 @@ fn a_stale_key_takes_nothing() {
 /// A place whose timer still runs for an earlier entry keeps the deadline of the present one.
 #[test]
 fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
-    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::fixed());
+    let (config, hasher) = (
+        Config { pit: PitLimits { entries_max: 1, ..PitLimits::default() }, ..Config::new(digest) },
+        NameHasher::fixed(),
+    );
     let pit = pit(&config);
     let satisfied = |uri: &str| satisfy(&pit, &hasher, &data(&uri.parse().unwrap(), 0)).0.len();
     let enter = |uri: &str, until_ms, now_ms| {
@@ -291,8 +299,10 @@ fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
 #[test]
 fn at_each_limit_an_interest_is_taken_and_one_past_it_refused() {
     let hasher = NameHasher::fixed();
-    let config =
-        Config { pit_entries_max: 3, pit_entries_per_face_max: 2, in_records_max: 2, ..Config::new(digest) };
+    let config = Config {
+        pit: PitLimits { entries_max: 3, entries_per_face_max: 2, in_records_max: 2, ..PitLimits::default() },
+        ..Config::new(digest)
+    };
     let pit = pit(&config);
     let enter = |uri: &str, slot, now_ns| {
         enter(&pit, &hasher, &interest(uri).build().into(), record(slot, now_ns + MS), now_ns).map(|_| ())
@@ -485,7 +495,10 @@ proptest! {
 
 #[test]
 fn storage_that_is_kept_at_least_stays_and_of_more_what_nobody_uses_is_given_back() {
-    let limits = Config { pit_entries_max: 20_000, pit_entries_per_face_max: 20_000, ..Config::new(digest) };
+    let limits = Config {
+        pit: PitLimits { entries_max: 20_000, entries_per_face_max: 20_000, ..PitLimits::default() },
+        ..Config::new(digest)
+    };
     let (pit, hasher) = (pit(&limits), NameHasher::fixed());
     let mut now_ns = 0;
     let mut fill = |count: u64| {

@@ -3,7 +3,7 @@
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::Pool;
 use crate::slab::{Id, NONE};
 

@@ -9,7 +9,7 @@ use crate::sync::plain::{AtomicU32, Ordering::Relaxed};
 
 use super::blocks::{Block, Blocks, Free, NoBlock, WORDS};
 use super::entry::put_chain;
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::slab::{Id, NONE};
 
 const SLOTS: usize = WORDS - 1;

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 
 use namely_wire::COMPONENTS_MAX;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::hash::NameHashes;
 use crate::ordered::Ordered;
 use crate::pool::boxed;

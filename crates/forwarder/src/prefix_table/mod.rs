@@ -31,7 +31,7 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::Name;
 use namely_wire::{NameRef, PACKET_OCTETS_MAX};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
@@ -338,7 +338,8 @@ impl PrefixTable {
     pub(crate) fn walk(
         &self,
         writer: &Writer,
-        (from, count): (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, Pairs<'_>) -> bool,
     ) -> Option<Id> {

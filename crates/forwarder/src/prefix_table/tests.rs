@@ -45,7 +45,7 @@ fn walked(table: &PrefixTable, control: &Control) -> BTreeMap<Name, Vec<Pair>> {
     let mut from = Some(1);
     while let Some(start) = from {
         let writer = control.lock();
-        from = table.walk(&writer, (start, 3), &mut [0; PACKET_OCTETS_MAX], |name, pairs| {
+        from = table.walk(&writer, start, 3, &mut [0; PACKET_OCTETS_MAX], |name, pairs| {
             entries.insert(name.into(), pairs.collect());
             true
         });

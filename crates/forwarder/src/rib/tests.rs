@@ -5,14 +5,21 @@ use alloc::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::shares::Names;
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
 }
 
 /// A face that pays for itself.
-fn paid(slot: u32) -> (FaceKey, Holder) {
-    (face(slot), Holder::Face(face(slot)))
+fn paid(slot: u32) -> RouteOwner {
+    RouteOwner { face: face(slot), holder: Holder::Face(face(slot)) }
+}
+
+/// An empty RIB for so many routes, of whichever holders.
+fn rib(routes_max: usize) -> Rib {
+    let (routes_per_holder_max, octets_per_holder_max) = (usize::MAX, usize::MAX);
+    Rib::new(&RibLimits { routes_max, routes_per_holder_max, octets_per_holder_max })
 }
 
 fn uri(uri: &str) -> Name {
@@ -69,7 +76,7 @@ fn register_until(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, expires_a
 
 #[test]
 fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
-    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(100), Fib::new());
     register(&mut rib, &mut fib, "/", 1, Route { cost: 10, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { cost: 5, ..route(1) });
     register(&mut rib, &mut fib, "/a", 2, Route { cost: 7, flags: 0, ..route(2) });
@@ -83,7 +90,7 @@ fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
 
 #[test]
 fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
-    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(100), Fib::new());
     register(&mut rib, &mut fib, "/", 1, route(1));
     register(
         &mut rib,
@@ -102,7 +109,7 @@ fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
 
 #[test]
 fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
-    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(100), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(255), cost: 3, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(128), cost: 9, ..route(1) });
     assert_eq!((fib.hops("/a"), rib.len()), (vec![(1, 3)], 2));
@@ -116,7 +123,7 @@ fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
 /// NDNd stores a route's ExpirationPeriod and never enforces it.
 #[test]
 fn a_route_ends_at_its_time_unless_it_is_renewed() {
-    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(100), Fib::new());
     register_until(&mut rib, &mut fib, "/a", 1, 100);
     register_until(&mut rib, &mut fib, "/a", 2, 150);
     assert_eq!(rib.next_deadline_ns(), Some(100));
@@ -131,7 +138,7 @@ fn a_route_ends_at_its_time_unless_it_is_renewed() {
 
 #[test]
 fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
-    let (mut rib, mut fib) = (Rib::new(2, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(2), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, route(1));
     register(&mut rib, &mut fib, "/b", 1, route(1));
     assert_eq!(rib.register(&uri("/c"), paid(1), &route(1), None, &mut fib), Err(RibError::TableFull));
@@ -141,7 +148,7 @@ fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
 
 #[test]
 fn a_route_that_the_fib_refuses_leaves_no_trace() {
-    let (mut rib, mut fib) = (Rib::new(10, Names::ALL), Fib { room: 1, ..Fib::new() });
+    let (mut rib, mut fib) = (rib(10), Fib { room: 1, ..Fib::new() });
     register_until(&mut rib, &mut fib, "/a", 1, 5);
     let error = rib.register(&uri("/b"), paid(2), &route(2), Some(4), &mut fib);
     assert_eq!(error, Err(RibError::Fib(FibError::TableFull)));
@@ -152,7 +159,7 @@ fn a_route_that_the_fib_refuses_leaves_no_trace() {
 
 #[test]
 fn a_face_that_goes_takes_its_routes_along_in_turns() {
-    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(100), Fib::new());
     for name in ["/a", "/b", "/c"] {
         register(&mut rib, &mut fib, name, 1, route(1));
         register(&mut rib, &mut fib, name, 1, Route { origin: RouteOrigin(9), ..route(1) });
@@ -224,7 +231,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn installs_what_the_rules_say_after_every_change(steps in proptest::collection::vec(step(), 1..50)) {
-        let (mut rib, mut fib) = (Rib::new(1000, Names::ALL), Fib::new());
+        let (mut rib, mut fib) = (rib(1000), Fib::new());
         let mut model: Vec<(Name, u32, Route, Option<u64>)> = Vec::new();
         let mut now_ns = 0;
         for step in steps {
@@ -284,7 +291,7 @@ proptest! {
 
 #[test]
 fn a_short_name_above_many_is_entered_in_turns_of_so_many_names() {
-    let (mut rib, mut fib) = (Rib::new(10_000, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(10_000), Fib::new());
     let beneath = 100 * BENEATH_PER_TURN_MAX;
     (0..beneath).for_each(|i| register(&mut rib, &mut fib, &alloc::format!("/a/{i}"), 1, route(1)));
     register(&mut rib, &mut fib, "/b/1", 1, route(1));
@@ -312,7 +319,7 @@ fn a_short_name_above_many_is_entered_in_turns_of_so_many_names() {
 
 #[test]
 fn more_changed_names_than_the_limit_are_one_look_through_the_table() {
-    let (mut rib, mut fib) = (Rib::new(10_000, Names::ALL), Fib::new());
+    let (mut rib, mut fib) = (rib(10_000), Fib::new());
     let names = |i: usize| (alloc::format!("/{i}"), alloc::format!("/{i}/b"));
     for i in 0..=STALE_MAX {
         let (short, long) = names(i);
@@ -331,9 +338,12 @@ fn more_changed_names_than_the_limit_are_one_look_through_the_table() {
 #[test]
 fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
     let who = Holder::Given(crate::shares::HolderId(7));
-    let (mut rib, mut fib) = (Rib::new(100, Names { count: 3, octets: 40 }), Fib::new());
+    let (mut rib, mut fib) = (
+        Rib::new(&RibLimits { routes_max: 100, routes_per_holder_max: 3, octets_per_holder_max: 40 }),
+        Fib::new(),
+    );
     let mut add = |rib: &mut Rib, name: &str, slot: u32, who| {
-        rib.register(&uri(name), (face(slot), who), &route(slot), None, &mut fib)
+        rib.register(&uri(name), RouteOwner { face: face(slot), holder: who }, &route(slot), None, &mut fib)
     };
     assert_eq!(add(&mut rib, "/a", 1, who), Ok(()));
     assert_eq!(add(&mut rib, "/b", 1, who), Ok(()));
@@ -346,7 +356,7 @@ fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
     assert_eq!(rib.nexthops(&uri("/0")), [(face(4), 0)], "which stays as it was");
     assert!(rib.unregister(&uri("/a"), face(1), route(1).origin, &mut fib));
     let add = |rib: &mut Rib, fib: &mut Fib, name: &str| {
-        rib.register(&uri(name), (face(1), who), &route(1), None, fib)
+        rib.register(&uri(name), RouteOwner { face: face(1), holder: who }, &route(1), None, fib)
     };
     // 3 octets each of /a and /b; the name of 34 and its header of 2 make 42.
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::HolderFull));

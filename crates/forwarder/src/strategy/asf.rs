@@ -22,13 +22,12 @@
 //! measured as long as the timeout allows. Whatever an upstream sends moves its own RTT alone.
 
 use super::best_route::BestRoute;
-use super::memory::{FaceRecords, Hook, LIFETIME_NS, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, advance};
-use super::{
-    Answer, DataVerdict, FibChange, Measured, Parameters, Pending, Strategy, StrategyKind, Upstream, Verdict,
-};
-use crate::faces::FaceKey;
+use super::{Answer, DataVerdict, FibChange, Measured, Parameters, Pending, Strategy, Upstream, Verdict};
+use crate::face_id::FaceKey;
+use crate::strategy::hook::{FaceRecords, Hook, Memory};
+use crate::strategy::memory_id::LIFETIME_NS;
 
 /// The first probe of a prefix comes within so long, at a random time, ns.
 const FIRST_PROBE_NS_MAX: u64 = 5_000_000_000;
@@ -258,7 +257,7 @@ impl AsfMemory {
 impl NextHop {
     fn answered(&mut self, rtt_ns: u64, hook: &mut Hook<'_>) {
         self.rtt.add(rtt_ns);
-        hook.round_trip(StrategyKind::Asf, rtt_ns);
+        hook.round_trip(rtt_ns);
         (self.is_timed_out, self.timeouts, self.waits_since_ns) = (false, 0, None);
         self.use_until(hook);
     }

@@ -1,16 +1,17 @@
 //! Which strategy handles which names: longest-prefix match, best route where nothing else was
 //! chosen.
 
+use crate::lock_order::WriterLock;
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use core::fmt;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::{Name, NameRef};
 
 use super::StrategyKind;
 use super::parameters::Parameters;
 use super::registry::{Named, STRATEGIES};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 
@@ -62,7 +63,7 @@ impl core::error::Error for StrategyError {}
 
 pub(crate) struct StrategyChoice<R> {
     table: PrefixTable,
-    control: Mutex<R, Writer>,
+    control: WriterLock<R, Writer>,
     choices_max: usize,
     /// That of `/`: its number in the table of strategies.
     default: AtomicU32,
@@ -74,7 +75,7 @@ impl<R: RawMutex> StrategyChoice<R> {
     pub(crate) fn new(choices_max: usize) -> Result<Self, ConfigError> {
         let default = AtomicU32::new(StrategyKind::DEFAULT as u32);
         let table = PrefixTable::new(choices_max)?;
-        let control = Mutex::new(Writer::default());
+        let control = WriterLock::new(Writer::default());
         let default_parameters = AtomicU64::new(Parameters::default().number());
         Ok(StrategyChoice { table, control, choices_max, default, default_parameters })
     }
@@ -87,19 +88,19 @@ impl<R: RawMutex> StrategyChoice<R> {
     /// The strategy of the longest prefix of `key` that has one.
     pub(crate) fn find(&self, key: Key<'_>) -> StrategyKind {
         let kind = |_, mut pairs: Pairs<'_>| pairs.next().map(StrategyKind::from_pair);
-        self.table.find_longest(&self.control, key, kind).unwrap_or_else(|| self.default())
+        self.table.find_longest(self.control.mutex(), key, kind).unwrap_or_else(|| self.default())
     }
 
     /// The same with what was said of it, and for how many components of `key` it was chosen.
     pub(crate) fn find_choice(&self, key: Key<'_>) -> (usize, Named) {
         let named = |n, mut pairs: Pairs<'_>| pairs.next().map(|pair| (n, Named::from_pair(pair)));
-        self.table.find_longest(&self.control, key, named).unwrap_or_else(|| (0, self.of_root()))
+        self.table.find_longest(self.control.mutex(), key, named).unwrap_or_else(|| (0, self.of_root()))
     }
 
     /// What was said of the strategy that [`StrategyChoice::find`] finds.
     pub(crate) fn parameters(&self, key: Key<'_>) -> Parameters {
         let parameters = |_, mut pairs: Pairs<'_>| pairs.next().map(|pair| Named::from_pair(pair).parameters);
-        let found = self.table.find_longest(&self.control, key, parameters);
+        let found = self.table.find_longest(self.control.mutex(), key, parameters);
         found.unwrap_or_else(|| Parameters::from_number(self.default_parameters.load(Relaxed)))
     }
 
@@ -142,7 +143,8 @@ impl<R: RawMutex> StrategyChoice<R> {
     /// Shows choices, that of `/` as the one at place 0; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
-        (from, count): (Id, Id),
+        from: Id,
+        count: Id,
         octets: &mut NameOctets,
         mut show: impl FnMut(NameRef<'_>, Named) -> bool,
     ) -> Option<Id> {
@@ -150,7 +152,7 @@ impl<R: RawMutex> StrategyChoice<R> {
             return Some(0);
         }
         let writer = self.control.lock();
-        self.table.walk(&writer, (from, count), octets, |name, mut pairs| {
+        self.table.walk(&writer, from, count, octets, |name, mut pairs| {
             show(name, pairs.next().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
         })
     }

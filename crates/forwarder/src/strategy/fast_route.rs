@@ -3,12 +3,12 @@
 //! one, too, and takes its place if it answers first. A Nack, a timeout or the end of the next hop
 //! that is used starts anew.
 
-use super::memory::{Hook, Memory};
 use super::multicast::Multicast;
 use super::suppression::{Retransmission, decide};
 use super::{Answer, Chosen, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
-use crate::faces::FaceKey;
-use crate::pit::OutRecords;
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
+use crate::strategy::hook::{Hook, Memory};
 
 /// New Interests from one probe to the next.
 const PROBING_INTERESTS: u32 = 1024;

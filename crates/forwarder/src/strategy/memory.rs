@@ -14,187 +14,32 @@
 //! that of a PIT entry or of the FIB's writers, and nothing is locked under it. A router whose
 //! strategies remember nothing takes none of them: [`StrategyMemory::is_empty`] is one load.
 
+use crate::lock_order::{MemoryGuard, MemoryLock};
+use crate::strategy::hook::Counted;
+use crate::strategy::hook::Hook;
+use crate::strategy::memory_id::LIFETIME_NS;
+use crate::strategy::memory_id::MemoryId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, MutexGuard, RawMutex};
+use lock_api::RawMutex;
 
 use super::registry::AnyMemory;
 use super::round_trips::{RoundTripCounters, RoundTripCounts};
 use super::{FibChange, Measured, Parameters, StrategyKind};
-use crate::config::ConfigError;
-use crate::counters::Counter;
-use crate::faces::FaceKey;
+use crate::counter::Counter;
+use crate::error::ConfigError;
+use crate::face_id::FaceKey;
 use crate::hash::mix;
+use crate::limits::{STRATEGY_PREFIXES_MAX, StrategyLimits};
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::{TICK_SHIFT, Wheel};
 
-/// How long a record is kept after its last use, ns (NFD's lifetime of ASF's measurements).
-pub(super) const LIFETIME_NS: u64 = 300_000_000_000;
-
 /// Parts of a large table, and the fewest records for which there is a further part.
 const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
 const PART_RECORDS_MIN: usize = 256;
-
-/// Largest limit of the records: a [`MemoryId`] has 20 bits for the number in its part.
-pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
-
-/// Largest limit of the faces of a record, which are searched one after the other.
-pub(crate) const STRATEGY_FACES_MAX: usize = 256;
-
-/// The bit of a [`MemoryId`] that says that the Interest was sent as a discovery.
-const DISCOVERY: u32 = 1 << 31;
-
-/// How many numbers of generations a [`MemoryId`] has room for, less one.
-const GENERATIONS: u8 = 0x7f;
-
-/// Names a record for as long as it is there: what a PIT entry keeps of it. It has the part in 4
-/// bits, the number in the part in 20, and in 7 how often that number was used before. A number is
-/// used again after [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 7 bits repeat.
-/// The last bit is of the entry itself: whether it was sent as a discovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MemoryId(u32);
-
-impl MemoryId {
-    /// No record: the strategy is told nothing of this Interest.
-    pub(crate) const NONE: MemoryId = MemoryId(0);
-
-    fn new(part: usize, id: Id, generation: u8) -> Self {
-        MemoryId(u32::from(generation & GENERATIONS) << 24 | id << 4 | part as u32)
-    }
-
-    /// The same of an Interest that was sent as a discovery.
-    pub(crate) fn of_discovery(self) -> Self {
-        MemoryId(self.0 | DISCOVERY)
-    }
-
-    pub(crate) fn is_of_discovery(self) -> bool {
-        self.0 & DISCOVERY != 0
-    }
-
-    fn part(self) -> usize {
-        (self.0 & 0xf) as usize
-    }
-
-    fn id(self) -> Id {
-        self.0 >> 4 & 0xf_ffff
-    }
-
-    fn generation(self) -> u8 {
-        (self.0 >> 24) as u8 & GENERATIONS
-    }
-}
-
-/// What a strategy remembers of one prefix.
-pub(crate) trait Memory: Sized {
-    /// An empty memory with room for `faces_max` faces; `None` if there is nothing to remember or
-    /// no memory for it.
-    fn new(faces_max: usize) -> Option<Self>;
-}
-
-impl Memory for () {
-    fn new(_faces_max: usize) -> Option<Self> {
-        None
-    }
-}
-
-/// What a hook gets beside its memory.
-pub(crate) struct Hook<'a> {
-    pub(crate) now_ns: u64,
-    /// The hash of the name of the Interest that the hook is about, without a trailing digest; 0 if
-    /// it is about none.
-    pub(crate) name_hash: u64,
-    /// What was said of the strategy; nothing but for the hook about an Interest that came.
-    pub(crate) parameters: Parameters,
-    /// The face that the Interest came from, if the hook is about one that came.
-    pub(crate) ingress: Option<FaceKey>,
-    /// It says NonDiscovery.
-    pub(crate) is_non_discovery: bool,
-    /// Where the Interests of its object are to go, if it is of one and the strategy is `vip`.
-    #[cfg(feature = "vip")]
-    pub(crate) direction: Option<FaceKey>,
-    /// The core's random numbers.
-    pub(crate) random: &'a dyn Fn() -> u64,
-    timer_ns: &'a mut u64,
-    counted: &'a Counted,
-}
-
-/// What is counted of all records.
-struct Counted {
-    full: Counter,
-    /// Of each strategy, by its number.
-    round_trips: Box<[RoundTripCounters]>,
-}
-
-impl Hook<'_> {
-    /// Counts how long an upstream took to answer, as `kind` saw it, which says that it measures.
-    pub(super) fn round_trip(&self, kind: StrategyKind, rtt_ns: u64) {
-        if let Some(counters) = self.counted.round_trips.get(kind as usize) {
-            counters.add(rtt_ns);
-        }
-    }
-
-    /// Has [`super::Strategy::on_timer`] called at `at_ns`, or sooner if that was asked for before,
-    /// and at most a tick of the wheel later.
-    pub(crate) fn set_timer(&mut self, at_ns: u64) {
-        *self.timer_ns = at_ns.min(*self.timer_ns);
-    }
-}
-
-/// What a strategy remembers of each face of a prefix.
-pub(crate) struct FaceRecords<T> {
-    records: Vec<(FaceKey, T)>,
-    faces_max: usize,
-}
-
-impl<T> FaceRecords<T> {
-    /// Room for `faces_max` faces; `None` if there is no memory for it.
-    pub(super) fn new(faces_max: usize) -> Option<Self> {
-        let mut records = Vec::new();
-        records.try_reserve_exact(faces_max).ok()?;
-        Some(FaceRecords { records, faces_max })
-    }
-
-    pub(super) fn get(&self, face: FaceKey) -> Option<&T> {
-        self.records.iter().find(|(own, _)| *own == face).map(|(_, record)| record)
-    }
-
-    pub(super) fn get_mut(&mut self, face: FaceKey) -> Option<&mut T> {
-        self.records.iter_mut().find(|(own, _)| *own == face).map(|(_, record)| record)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (FaceKey, &T)> {
-        self.records.iter().map(|(face, record)| (*face, record))
-    }
-
-    /// The record of a face, which is made if there is room for it; else that is counted.
-    pub(super) fn get_or_make(
-        &mut self,
-        face: FaceKey,
-        hook: &Hook<'_>,
-        make: impl FnOnce() -> T,
-    ) -> Option<&mut T> {
-        let i = match self.records.iter().position(|(own, _)| *own == face) {
-            Some(i) => i,
-            None if self.records.len() < self.faces_max => {
-                self.records.push((face, make()));
-                self.records.len() - 1
-            }
-            None => {
-                hook.counted.full.add(1);
-                return None;
-            }
-        };
-        self.records.get_mut(i).map(|(_, record)| record)
-    }
-
-    /// Keeps the records for which `keep` returns true.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(FaceKey, &mut T) -> bool) {
-        self.records.retain_mut(|(face, record)| keep(*face, record));
-    }
-}
 
 /// The records of all prefixes.
 pub(crate) struct StrategyMemory<R> {
@@ -207,7 +52,7 @@ pub(crate) struct StrategyMemory<R> {
 
 #[repr(align(64))]
 struct Part<R> {
-    table: Mutex<R, Table>,
+    table: MemoryLock<R, Table>,
     /// When to look at the timers; `u64::MAX` when none is set. Written under the lock.
     due_ns: AtomicU64,
 }
@@ -252,9 +97,10 @@ impl Record {
 
 impl<R: RawMutex> StrategyMemory<R> {
     /// Room for so many prefixes with so many faces each; nothing is allocated for them yet.
-    pub(crate) fn new(prefixes_max: usize, faces_max: usize) -> Result<Self, ConfigError> {
+    pub(crate) fn new(limits: &StrategyLimits) -> Result<Self, ConfigError> {
+        let StrategyLimits { prefixes_max, faces_max, .. } = *limits;
         let parts = (prefixes_max / PART_RECORDS_MIN).clamp(1, PARTS);
-        let part = || Part { table: Mutex::new(Table::default()), due_ns: AtomicU64::new(u64::MAX) };
+        let part = || Part { table: MemoryLock::new(Table::default()), due_ns: AtomicU64::new(u64::MAX) };
         let len = AtomicU32::new(0);
         Ok(StrategyMemory {
             parts: boxed(parts, part)?,
@@ -303,6 +149,8 @@ impl<R: RawMutex> StrategyMemory<R> {
             Some(id) => id,
             None => self.make(&mut table, kind, key)?,
         };
+        // Every use moves the end of the record, and no wheel is touched for it: the wheel fires at
+        // the old time and is set again.
         table.record(id)?.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
         Some(LockedMemory { table, part, number, id, counted: &self.counted })
     }
@@ -341,7 +189,9 @@ impl<R: RawMutex> StrategyMemory<R> {
         let part = self.parts.get(id.part())?;
         let mut table = part.table.lock();
         let record = table.record(id.id())?;
-        if record.memory.is_none() || record.generation & GENERATIONS != id.generation() {
+        // The number may be another prefix's by now: its generation differs then, as long as no PIT
+        // entry outlives 128 uses of one number.
+        if record.memory.is_none() || !id.is_of_generation(record.generation) {
             return None;
         }
         Some(LockedMemory { table, part, number: id.part(), id: id.id(), counted: &self.counted })
@@ -388,6 +238,8 @@ impl<R: RawMutex> StrategyMemory<R> {
                     }
                     None => {
                         let next_ns = table.wheel.as_ref().and_then(Wheel::next_deadline_ns);
+                        // Under the part's lock, as every store of it: none is overwritten that was
+                        // not seen.
                         part.due_ns.store(next_ns.unwrap_or(u64::MAX), Ordering::Release);
                     }
                 }
@@ -475,7 +327,7 @@ impl Table {
 
 /// The record of a prefix under its lock.
 pub(crate) struct LockedMemory<'a, R: RawMutex> {
-    table: MutexGuard<'a, R, Table>,
+    table: MemoryGuard<'a, R, Table>,
     part: &'a Part<R>,
     number: usize,
     id: Id,
@@ -511,6 +363,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         let counted = self.counted;
         let record = self.record()?;
         let memory = record.memory.as_mut()?;
+        let strategy = memory.kind() as usize;
         let mut hook = Hook {
             now_ns,
             name_hash,
@@ -522,6 +375,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             random,
             timer_ns: &mut record.timer_ns,
             counted,
+            strategy,
         };
         let result = run(memory, &mut hook);
         self.set_wheel(now_ns);
@@ -559,6 +413,8 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             self.set_wheel(now_ns);
             return false;
         }
+        // The generation changes with the record: a PIT entry that still has the number finds that
+        // it is another's.
         (record.memory, record.generation) = (None, record.generation.wrapping_add(1));
         let key = record.key;
         let tick = core::mem::take(&mut record.timer_tick);
@@ -567,6 +423,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
             wheel.remove(self.id);
         }
+        // There is room: it was made with the record.
         free.push(self.id);
         true
     }

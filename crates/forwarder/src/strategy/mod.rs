@@ -16,9 +16,12 @@ mod asf;
 mod best_route;
 mod choice;
 mod fast_route;
-mod memory;
+pub(crate) mod hook;
+pub(crate) mod memory;
+pub(crate) mod memory_id;
 mod multicast;
 mod multipath;
+mod name;
 mod parameters;
 mod random;
 mod registry;
@@ -26,22 +29,25 @@ mod round_robin;
 mod round_trips;
 mod rtt;
 mod self_learning;
-mod suppression;
+pub(crate) mod suppression;
 #[cfg(feature = "vip")]
 mod vip;
 mod weighted;
 
 use namely_wire::NackReason;
 
-use crate::faces::{FaceHold, FaceKey};
+use crate::face_id::FaceKey;
+use crate::faces::FaceHold;
 use crate::inline_vec::InlineVec;
-use crate::pit::{OutRecord, OutRecords};
+use crate::pit::entry::{OutRecord, OutRecords};
 
 pub(crate) use choice::StrategyChoice;
 pub use choice::StrategyError;
-pub(crate) use memory::{Hook, Memory, MemoryId, STRATEGY_FACES_MAX, STRATEGY_PREFIXES_MAX, StrategyMemory};
+use hook::{Hook, Memory};
+pub(crate) use memory::StrategyMemory;
+pub use name::StrategyName;
 pub(crate) use parameters::Parameters;
-pub use registry::{ChosenStrategy, DEFAULT_STRATEGY, StrategyName};
+pub use registry::{ChosenStrategy, DEFAULT_STRATEGY};
 pub(crate) use registry::{Named, StrategyKind};
 pub use round_trips::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
 
@@ -173,16 +179,6 @@ impl Verdict {
         chosen.push(upstream);
         Verdict::Forward(chosen)
     }
-}
-
-/// Returns true if an Interest was never sent to this upstream, or long enough ago; its interval
-/// grows then.
-pub(crate) fn may_be_sent_again(out_records: &mut OutRecords, upstream: FaceKey, now_ns: u64) -> bool {
-    let record = out_records.iter_mut().find(|record| record.face == upstream);
-    record.is_none_or(|record| {
-        let since_ns = now_ns.saturating_sub(record.sent_at_ns);
-        suppression::advance(&mut record.suppression_ns, since_ns) == suppression::Retransmission::Forward
-    })
 }
 
 /// What becomes of a Nack from upstream.

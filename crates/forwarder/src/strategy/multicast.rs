@@ -1,7 +1,8 @@
 //! Multicast (NFD's version 4): it is sent to every next hop; retransmissions are suppressed per
 //! next hop.
 
-use super::{Chosen, Pending, Strategy, Verdict, may_be_sent_again};
+use super::{Chosen, Pending, Strategy, Verdict};
+use crate::strategy::suppression::may_be_sent_again;
 
 pub(crate) struct Multicast;
 

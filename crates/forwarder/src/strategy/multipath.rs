@@ -16,12 +16,12 @@
 //! expire or are retransmitted.
 
 use super::best_route::BestRoute;
-use super::memory::{FaceRecords, Hook, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, Chosen, DataVerdict, FibChange, Measured, Pending, Strategy, StrategyKind, Verdict};
-use crate::faces::FaceKey;
-use crate::pit::{OutRecord, OutRecords};
+use super::{Answer, Chosen, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
+use crate::face_id::FaceKey;
+use crate::pit::entry::{OutRecord, OutRecords};
+use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
 /// Windows count in parts of an Interest.
 const ONE: u64 = 1 << 8;
@@ -234,7 +234,7 @@ impl Strategy for Multipath {
         if let Some((path, sent)) = paths.0.get_mut(answer.face).zip(answer.sent()) {
             let rtt_ns = now_ns.saturating_sub(sent.sent_at_ns);
             path.answered(rtt_ns, answer.is_marked, now_ns);
-            hook.round_trip(StrategyKind::Multipath, rtt_ns);
+            hook.round_trip(rtt_ns);
         }
         paths.end(answer.out_records);
         let others_have_room = answer.is_marked

@@ -8,8 +8,7 @@ use core::fmt::Write;
 
 use namely_wire::Component;
 
-use super::StrategyKind;
-use super::registry::StrategyName;
+use crate::strategy::name::StrategyName;
 
 /// Milliseconds from one probe of ASF to the next, unless it is said.
 const PROBING_MS: u32 = 60_000;
@@ -31,15 +30,12 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads the components behind a strategy's version; `None` if it has no such parameter, or one
-    /// is said twice or has no such value.
-    pub(super) fn parse<'a>(
-        kind: StrategyKind,
-        components: impl Iterator<Item = Component<'a>>,
-    ) -> Option<Self> {
+    /// Reads the components behind the version of a strategy, which may take parameters; `None` if
+    /// it has no such parameter, or one is said twice or has no such value.
+    pub(super) fn parse<'a>(is_taken: bool, components: impl Iterator<Item = Component<'a>>) -> Option<Self> {
         let mut parameters = Parameters::default();
         for component in components {
-            let text = core::str::from_utf8(component.value).ok().filter(|_| kind.takes_parameters())?;
+            let text = core::str::from_utf8(component.value).ok().filter(|_| is_taken)?;
             let (key, value) = text.split_once('~')?;
             let (field, least) = match key {
                 PROBING_INTERVAL => (&mut parameters.probing_ms, PROBING_MS_MIN),

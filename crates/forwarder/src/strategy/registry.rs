@@ -1,19 +1,19 @@
 //! The table of strategies: the one place that knows them all. A row makes a strategy known to
 //! management, to the configuration and to the pipelines.
 
-use core::fmt;
+use crate::strategy::name::StrategyName;
 
 use namely_wire::mgmt::STRATEGY_PREFIX;
 use namely_wire::{Name, NameRef, types};
 
-use super::memory::{Hook, Memory};
 use super::parameters::Parameters;
 use super::{
     Answer, DataVerdict, FibChange, Measured, NackVerdict, Pending, Strategy, StrategyError, Verdict,
 };
-use crate::faces::FaceKey;
-use crate::pit::OutRecords;
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
 use crate::prefix_table::Pair;
+use crate::strategy::hook::{Hook, Memory};
 
 /// For each strategy: its type, the last component of its name, and the version implemented.
 macro_rules! strategies {
@@ -64,6 +64,13 @@ macro_rules! strategies {
                 Some(match kind {
                     $($(#[$attribute])? StrategyKind::$kind => AnyMemory::$kind(Memory::new(faces_max)?)),*
                 })
+            }
+
+            /// The strategy whose memory this is.
+            pub(super) fn kind(&self) -> StrategyKind {
+                match self {
+                    $($(#[$attribute])? AnyMemory::$kind(_) => StrategyKind::$kind),*
+                }
             }
         }
 
@@ -140,8 +147,8 @@ impl StrategyKind {
         ChosenStrategy(self.into()).name()
     }
 
-    pub(super) fn from_pair((number, _): Pair) -> Self {
-        STRATEGIES.get(number as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
+    pub(super) fn from_pair(pair: Pair) -> Self {
+        STRATEGIES.get(pair.0 as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
     }
 
     #[cold]
@@ -190,7 +197,7 @@ impl Named {
         if has(n).is_some() {
             return Err(StrategyError::Unknown);
         }
-        let parameters = Parameters::parse(kind, name.components().skip(n));
+        let parameters = Parameters::parse(kind.takes_parameters(), name.components().skip(n));
         parameters.map(|parameters| Named { kind, parameters }).ok_or(StrategyError::Parameters)
     }
 
@@ -223,7 +230,7 @@ impl ChosenStrategy {
     pub fn octets(self) -> StrategyName {
         let Named { kind, parameters } = self.0;
         let (_, last, version) = STRATEGIES[kind as usize];
-        let mut name = StrategyName { octets: [0; STRATEGY_NAME_OCTETS_MAX], len: 0 };
+        let mut name = StrategyName::new();
         STRATEGY_PREFIX
             .iter()
             .chain([&last])
@@ -232,47 +239,6 @@ impl ChosenStrategy {
         name.put(&[types::VERSION_COMPONENT as u8, 1, version as u8]);
         parameters.append_to(&mut name);
         name
-    }
-}
-
-/// Octets of the longest name of a strategy with its parameters.
-const STRATEGY_NAME_OCTETS_MAX: usize = 128;
-
-/// The name of a strategy.
-#[derive(Clone, Copy, Debug)]
-pub struct StrategyName {
-    octets: [u8; STRATEGY_NAME_OCTETS_MAX],
-    len: usize,
-}
-
-impl StrategyName {
-    /// As a name.
-    pub fn as_name(&self) -> NameRef<'_> {
-        NameRef::parse_value(&self.octets[..self.len]).unwrap_or_default()
-    }
-
-    fn put(&mut self, octets: &[u8]) {
-        let end = self.len + octets.len();
-        if let Some(place) = self.octets.get_mut(self.len..end) {
-            place.copy_from_slice(octets);
-            self.len = end;
-        }
-    }
-
-    /// Appends a generic component, whose value `put` appends.
-    pub(super) fn component(&mut self, put: impl FnOnce(&mut Self)) {
-        let at = self.len;
-        self.put(&[types::GENERIC_COMPONENT as u8, 0]);
-        put(self);
-        let octets = self.len.saturating_sub(at + 2);
-        self.octets.get_mut(at + 1).into_iter().for_each(|length| *length = octets as u8);
-    }
-}
-
-impl fmt::Write for StrategyName {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.put(text.as_bytes());
-        Ok(())
     }
 }
 

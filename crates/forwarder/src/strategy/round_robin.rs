@@ -3,9 +3,9 @@
 //! route.
 
 use super::best_route::BestRoute;
-use super::memory::{Hook, Memory};
 use super::suppression::{Retransmission, decide};
 use super::{Pending, Strategy, Verdict};
+use crate::strategy::hook::{Hook, Memory};
 
 pub(crate) struct RoundRobin;
 

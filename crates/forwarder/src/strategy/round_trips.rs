@@ -1,7 +1,7 @@
 //! How long upstreams took to answer, as the strategies that measure it saw it: a histogram of each
 //! such strategy, for who watches it. It decides nothing.
 
-use crate::counters::Counter;
+use crate::counter::Counter;
 
 /// Where the histogram's buckets end, ns, each included; one more has all that is longer.
 pub const ROUND_TRIP_ENDS_NS: [u64; 16] = [

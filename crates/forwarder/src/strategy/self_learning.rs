@@ -3,7 +3,7 @@
 //! from where its Data comes.
 //!
 //! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery,
-//!   groups and the neighbours of their links (`discovery_faces`).
+//!   groups and the neighbours of their links ([`crate::DiscoveryControl`]).
 //!   With next hops it goes to the one that answered last, or to all of them, and says
 //!   NonDiscovery: who has no route for such an Interest refuses it instead of asking everybody.
 //! - Data that answers a discovery teaches a route ([`crate::Learned`]): the home puts it into the
@@ -16,11 +16,11 @@
 
 use namely_wire::mgmt::LinkType;
 
-use super::memory::{FaceRecords, Hook, Memory};
 use super::suppression::{Retransmission, decide};
 use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
-use crate::faces::FaceKey;
-use crate::pit::OutRecords;
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
+use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
 /// Discoveries that a face may begin in a second. A face that there is no room to remember has none
 /// of its own, but shares one such number with others like it.

@@ -2,6 +2,8 @@
 //! to 250 ms (NFD's constants, which its consumers are tuned to).
 
 use super::Pending;
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
 
 /// The first interval, ns.
 pub(super) const SUPPRESSION_NS_FIRST: u32 = 10_000_000;
@@ -37,6 +39,16 @@ pub(super) fn advance(interval_ns: &mut u32, since_sent_ns: u64) -> Retransmissi
     }
     *interval_ns = current_ns.saturating_mul(2).min(SUPPRESSION_NS_MAX);
     Retransmission::Forward
+}
+
+/// Returns true if an Interest was never sent to this upstream, or long enough ago; its interval
+/// grows then.
+pub(crate) fn may_be_sent_again(out_records: &mut OutRecords, upstream: FaceKey, now_ns: u64) -> bool {
+    let record = out_records.iter_mut().find(|record| record.face == upstream);
+    record.is_none_or(|record| {
+        let since_ns = now_ns.saturating_sub(record.sent_at_ns);
+        advance(&mut record.suppression_ns, since_ns) == Retransmission::Forward
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! VIP (`VI-15`, `VI-16`): an object's Interests go where most of its VIPs went, which who computes
-//! the virtual plane has set ([`crate::Forwarder::object_direct`]), and all packets of an object
+//! the virtual plane has set ([`crate::ObjectControl::direct`]), and all packets of an object
 //! that are asked for one after the other go one way, whatever changes meanwhile.
 //!
 //! The direction is *locked* with the first Interest and each further one renews the lock. A face
@@ -8,11 +8,11 @@
 //! best route.
 
 use super::best_route::BestRoute;
-use super::memory::{Hook, Memory};
 use super::suppression::{Retransmission, decide};
-use super::{Answer, DataVerdict, Pending, Strategy, StrategyKind, Upstream, Verdict};
-use crate::faces::FaceKey;
-use crate::pit::OutRecords;
+use super::{Answer, DataVerdict, Pending, Strategy, Upstream, Verdict};
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
+use crate::strategy::hook::{Hook, Memory};
 
 /// A lock lasts twice the largest round trip of its object, and so long at least and at most, ns.
 const LOCK_NS_MIN: u64 = 200_000_000;
@@ -125,7 +125,7 @@ impl Strategy for Vip {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
             direction.rtt_ns_max = direction.rtt_ns_max.max(rtt_ns);
-            hook.round_trip(StrategyKind::Vip, rtt_ns);
+            hook.round_trip(rtt_ns);
         }
         DataVerdict::default()
     }

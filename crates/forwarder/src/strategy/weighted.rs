@@ -7,12 +7,12 @@
 //! dead next hop gets ever fewer; answers bring it back.
 
 use super::best_route::BestRoute;
-use super::memory::{FaceRecords, Hook, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, DataVerdict, FibChange, Measured, Pending, Strategy, StrategyKind, Verdict};
-use crate::faces::FaceKey;
-use crate::pit::OutRecords;
+use super::{Answer, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
+use crate::face_id::FaceKey;
+use crate::pit::entry::OutRecords;
+use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
 /// Interests of so many are sent to a next hop however slow it is, so that what became faster is
 /// noticed.
@@ -90,7 +90,7 @@ impl Strategy for WeightedLoadBalancer {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
             memory.add(answer.face, rtt_ns, hook);
-            hook.round_trip(StrategyKind::WeightedLoadBalancer, rtt_ns);
+            hook.round_trip(rtt_ns);
         }
         DataVerdict::default()
     }

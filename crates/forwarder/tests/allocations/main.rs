@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, BindError, Charge, Config, ConfigError, CsPolicy, DropReason, FaceId, FaceProperties, Forwarder,
-    HolderId, ObjectName, ObjectPlace, ObjectPlan, Outgoing, Output, Received, RibError, Router,
-    UnsolicitedPolicy,
+    Batch, BindError, Charge, Config, ConfigError, CsLimits, CsPolicy, DeadNonceLimits, DropReason, FaceId,
+    FaceProperties, Forwarder, HolderId, ObjectLimits, ObjectName, ObjectPlace, ObjectPlan, Outgoing, Output,
+    PitLimits, Received, RibError, Router, StrategyLimits, UnsolicitedPolicy,
 };
 use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -149,7 +149,7 @@ impl Story {
         let consumers = [(); 4].map(|()| fw.face_register(FaceProperties::application()).unwrap());
         let producers = [(); 2].map(|()| fw.face_register(FaceProperties::remote()).unwrap());
         let prefix: Name = "/net/site".parse().unwrap();
-        producers.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
+        producers.iter().for_each(|face| fw.fib().add_nexthop(prefix.as_name(), *face, 0).unwrap());
         let packet = |i: usize| {
             let name = prefix.join_generic(format!("object{}", i % 8)).join_number(50, i as u64);
             let interests = [0, 1, 2, 3].map(|c: u8| {
@@ -211,7 +211,8 @@ impl Story {
 /// store and another leaving.
 #[test]
 fn an_exchange_allocates_nothing() {
-    let config = Config { cs_packets_max: 100, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 100, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let (count, sent) = Story::new(config, 300, true).steady(1, true);
     assert_eq!((count, sent), (0, 3 * 600));
 }
@@ -222,26 +223,28 @@ fn an_answer_from_the_content_store_allocates_nothing() {
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300), "nothing is cached yet");
     story.round(1, true);
-    let hits = story.fw.cs_status().hits;
+    let hits = story.fw.cs().status().hits;
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300));
-    assert_eq!(story.fw.cs_status().hits - hits, 7 * 300);
+    assert_eq!(story.fw.cs().status().hits - hits, 7 * 300);
 }
 
 /// `IS-29`: further downstreams use storage that earlier entries have left.
 #[test]
 fn aggregation_of_several_downstreams_allocates_nothing() {
-    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let (count, sent) = Story::new(config, 100, true).steady(4, true);
     assert_eq!((count, sent), (0, 3 * 500));
 }
 
 #[test]
 fn several_upstreams_allocate_nothing() {
-    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 100, true);
     let strategy: Name = "/localhost/nfd/strategy/multicast".parse().unwrap();
-    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
     let (count, sent) = story.steady(2, true);
     assert_eq!((count, sent), (0, 3 * 400));
 }
@@ -249,10 +252,11 @@ fn several_upstreams_allocate_nothing() {
 /// With memory for each prefix and face, timers, and Data that comes when the entry has gone.
 #[test]
 fn a_strategy_that_remembers_allocates_nothing() {
-    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let config =
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 300, true);
     let strategy: Name = "/localhost/nfd/strategy/asf".parse().unwrap();
-    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
     // The first probe has come by then.
     (0..3).for_each(|_| {
         story.round(1, true);
@@ -274,18 +278,22 @@ fn a_strategy_that_remembers_allocates_nothing() {
 /// VI-17, VI-18: what is kept of objects, and the objects that give way to others.
 #[test]
 fn objects_that_come_and_leave_allocate_nothing() {
-    let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+    let fw = Fw::new(
+        Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
+        1,
+    )
+    .unwrap();
     let files: Vec<Name> = (0..3).map(|i| format!("/store/{i}").parse().unwrap()).collect();
     let names = files.iter().zip(0..).map(|(name, object)| ObjectName {
         name: name.as_name(),
         object,
         id: u64::from(object),
     });
-    fw.objects_set(names).unwrap();
-    fw.objects_room(1000, 1 << 20);
+    fw.objects().set(names).unwrap();
+    fw.objects().room(1000, 1 << 20);
     let (app, upstream) = (FaceProperties::application(), FaceProperties::remote());
     let [app, upstream] = [app, upstream].map(|spec| fw.face_register(spec).unwrap());
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let packets: Vec<[Packet; 2]> = (0..300u64)
         .map(|i| {
             let name = files[i as usize % 3].join_segment(i);
@@ -299,7 +307,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
     let mut round = |worths: [u64; 3]| {
         for (object, worth) in (0..).zip(worths) {
             let plan = ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 << 19 };
-            fw.object_plan(object, plan);
+            fw.objects().plan(object, plan);
         }
         for [interest, data] in &packets {
             now_ns += MS;
@@ -316,7 +324,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
         round([1, 2, 3]);
     });
     assert_eq!(cost, 0);
-    let counts = fw.object_counts();
+    let counts = fw.objects().counts();
     assert!(counts.evicted >= 3 && counts.held == 2, "{counts:?}");
 }
 
@@ -339,7 +347,12 @@ fn the_counter_counts() {
 #[test]
 fn a_forwarder_without_memory_is_an_error() {
     for cs_policy in CsPolicy::ALL {
-        let config = Config { cs_policy, faces_max: 8, pit_entries_max: 8, ..Config::new(|_| [0; 32]) };
+        let config = Config {
+            cs_policy,
+            faces_max: 8,
+            pit: PitLimits { entries_max: 8, ..PitLimits::default() },
+            ..Config::new(|_| [0; 32])
+        };
         let mut failed = 0;
         loop {
             let config = config.clone();
@@ -358,7 +371,12 @@ fn a_forwarder_without_memory_is_an_error() {
 fn a_content_store_without_memory_refuses_data_until_there_is_some() {
     for cs_policy in CsPolicy::ALL {
         let unsolicited = UnsolicitedPolicy::AdmitAll;
-        let config = Config { cs_policy, unsolicited, cs_packets_max: 20, ..Config::new(|_| [0; 32]) };
+        let config = Config {
+            cs_policy,
+            unsolicited,
+            cs: CsLimits { packets_max: 20, ..CsLimits::default() },
+            ..Config::new(|_| [0; 32])
+        };
         let fw = Fw::new(config, 1).unwrap();
         let face = fw.face_register(FaceProperties::application()).unwrap();
         let data = |i: u64| -> Packet {
@@ -376,10 +394,10 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
             let received = Received::bare(packet.clone());
             with_allocations(memory, || fw.receive(face, received, 1, &mut sink));
         }
-        let info = fw.cs_status();
+        let info = fw.cs().status();
         assert!(info.refused >= 10, "{cs_policy:?}: {} refused", info.refused);
         packets.iter().for_each(|packet| fw.receive(face, Received::bare(packet.clone()), 1, &mut sink));
-        assert_eq!(fw.cs_status().packets, 20, "{cs_policy:?}");
+        assert_eq!(fw.cs().status().packets, 20, "{cs_policy:?}");
     }
 }
 
@@ -388,10 +406,13 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
 fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     const ENTRIES: usize = 131_072;
     let config = Config {
-        pit_entries_max: ENTRIES,
-        pit_entries_per_face_max: ENTRIES,
-        pit_entries_per_holder_max: ENTRIES,
-        cs_packets_max: 0,
+        pit: PitLimits {
+            entries_max: ENTRIES,
+            entries_per_face_max: ENTRIES,
+            entries_per_holder_max: ENTRIES,
+            ..PitLimits::default()
+        },
+        cs: CsLimits { packets_max: 0, ..CsLimits::default() },
         ..Config::new(|_| [0; 32])
     };
     let name = |i: usize| Name::new().join_generic("a").join_number(50, i as u64);
@@ -399,7 +420,8 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     let packets: Vec<Packet> = (0..ENTRIES).map(packet).collect();
     // All but the PIT is in a forwarder whose PIT is small.
     let before = octets();
-    let other = Fw::new(Config { pit_entries_max: 1, ..config.clone() }, 1).unwrap();
+    let other =
+        Fw::new(Config { pit: PitLimits { entries_max: 1, ..config.pit }, ..config.clone() }, 1).unwrap();
     let beside = octets() - before;
     let before = octets();
     let fw = Fw::new(config, 1).unwrap();
@@ -407,7 +429,7 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
         fw.face_register(FaceProperties::remote()).unwrap(),
         fw.face_register(FaceProperties::remote()).unwrap(),
     );
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let mut sink = Sink::default();
     for packet in &packets {
         fw.receive(consumer, Received::bare(packet.clone()), 1, &mut sink);
@@ -442,31 +464,41 @@ fn sixty_thousand_file_names_take_at_most_256_octets_each() {
             id: u64::from(i / 10),
         })
     };
-    let fw = Fw::new(Config { objects_max: 6000, ..Config::new(|_| [0; 32]) }, 1).unwrap();
+    let fw = Fw::new(
+        Config {
+            objects: ObjectLimits { objects_max: 6000, ..ObjectLimits::default() },
+            ..Config::new(|_| [0; 32])
+        },
+        1,
+    )
+    .unwrap();
     let before = octets();
-    assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
+    assert_eq!(fw.objects().set(catalogue()), Ok(FILES as usize));
     let each = (octets() - before) / i64::from(FILES);
     println!("{each} octets for a file name of {} octets", names[0].as_name().as_bytes().len());
     assert!(each <= 256, "{each} octets each");
     for _ in 0..4 {
-        assert_eq!(fw.objects_set(catalogue()), Ok(FILES as usize));
+        assert_eq!(fw.objects().set(catalogue()), Ok(FILES as usize));
     }
     let each = (octets() - before) / i64::from(FILES);
     assert!(each <= 512, "{each} octets each, for two catalogues");
-    assert_eq!(fw.object_of(names[59_999].join_segment(7).as_name()), Some(5999));
+    assert_eq!(fw.objects().of(names[59_999].join_segment(7).as_name()), Some(5999));
 }
 
 /// More than four next hops take one list of faces each for the FIB's answer, for the faces held
 /// and for the choice; a packet that must differ takes the home's buffer for it.
 #[test]
 fn what_is_seldom_allocates_a_bounded_number_of_times() {
-    let config =
-        Config { cs_packets_max: 0, regions: vec!["/region".parse().unwrap()], ..Config::new(|_| [0; 32]) };
+    let config = Config {
+        cs: CsLimits { packets_max: 0, ..CsLimits::default() },
+        regions: vec!["/region".parse().unwrap()],
+        ..Config::new(|_| [0; 32])
+    };
     let story = Story::new(config, 0, true);
     let prefix: Name = "/net/site".parse().unwrap();
     for _ in 0..30 {
         let face = story.fw.face_register(FaceProperties::remote()).unwrap();
-        story.fw.fib_add_nexthop(prefix.as_name(), face, 1).unwrap();
+        story.fw.fib().add_nexthop(prefix.as_name(), face, 1).unwrap();
     }
     let mut sink = Sink::default();
     let mut cost = |uri: &str, build: fn(InterestBuilder) -> InterestBuilder| {
@@ -476,7 +508,7 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     // The first Interests open chunks, and take the storage of places.
     (10..20u8).for_each(|i| {
         let name: Name = format!("/other/{i}").parse().unwrap();
-        story.fw.fib_add_nexthop(name.as_name(), story.producers[0], 0).unwrap();
+        story.fw.fib().add_nexthop(name.as_name(), story.producers[0], 0).unwrap();
         let packet: Packet = InterestBuilder::new(name).nonce([i; 4]).build().into();
         story.fw.receive(story.consumers[0], Received::bare(packet), 1, &mut Sink::default());
     });
@@ -484,14 +516,14 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     cost("/net/site/0", |interest| interest.nonce([0; 4]));
     assert_eq!(cost("/net/site/1", |interest| interest.nonce([1; 4])), 2, "best route chooses one");
     let strategy: Name = "/multicast".parse().unwrap();
-    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
     cost("/net/site/2", |interest| interest.nonce([2; 4]));
     assert_eq!(
         cost("/net/site/3", |interest| interest.nonce([3; 4])),
         6,
         "and storage for the out-records, which grows twice"
     );
-    story.fw.fib_add_nexthop("/one".parse::<Name>().unwrap().as_name(), story.producers[0], 0).unwrap();
+    story.fw.fib().add_nexthop("/one".parse::<Name>().unwrap().as_name(), story.producers[0], 0).unwrap();
     cost("/one/1", |interest| interest.nonce([1; 4]));
     assert_eq!(cost("/one/2", |interest| interest.nonce([4; 4])), 0);
     assert_eq!(cost("/one/3", |interest| interest), 1);
@@ -535,10 +567,10 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
 #[test]
 fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
     let config = Config { interest_lifetime_ms_max: 1000, ..Config::new(|_| [0; 32]) };
-    let (most, per_face) = (config.pit_entries_max, config.pit_entries_per_face_max);
+    let (most, per_face) = (config.pit.entries_max, config.pit.entries_per_face_max);
     let fw = Fw::new(config, 1).unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let packet = |i: usize, round: u8| -> Packet {
         let name = Name::new().join_number(50, i as u64).join_number(50, round.into());
         InterestBuilder::new(name).nonce((i as u32).to_be_bytes()).build().into()

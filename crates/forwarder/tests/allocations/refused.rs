@@ -6,16 +6,14 @@ use super::*;
 fn with_chunks(cs_policy: CsPolicy) -> (Fw, FaceId, FaceId) {
     let config = Config {
         cs_policy,
-        pit_entries_max: 4000,
-        pit_entries_per_face_max: 4000,
-        cs_packets_max: 3000,
-        cs_entries_max: 40_000,
+        pit: PitLimits { entries_max: 4000, entries_per_face_max: 4000, ..PitLimits::default() },
+        cs: CsLimits { packets_max: 3000, entries_max: 40_000, ..CsLimits::default() },
         ..Config::new(|_| [0; 32])
     };
     let fw = Fw::new(config, 1).unwrap();
     let [app, upstream] =
         [FaceProperties::application(), FaceProperties::remote()].map(|of| fw.face_register(of).unwrap());
-    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     (fw, app, upstream)
 }
 
@@ -46,7 +44,7 @@ fn fill(fw: &Fw, app: FaceId, upstream: FaceId, mut meanwhile: impl FnMut()) -> 
             }
         }
     }
-    assert_eq!(fw.cs_status().packets, 3000);
+    assert_eq!(fw.cs().status().packets, 3000);
     assert_eq!((fw.table_sizes().pit, fw.counters().drops.iter().sum::<u64>()), (0, 0));
     most
 }
@@ -75,9 +73,9 @@ fn with_grow_in_between_no_packet_allocates_a_chunk() {
     assert!(!fw.grow().unwrap());
     // Routes find their memory made, too.
     let names: Vec<Name> = (0..5000).map(|i| Name::new().join_generic([7; 100]).join_segment(i)).collect();
-    fw.fib_make_room(names.len(), 110).unwrap();
+    fw.fib().make_room(names.len(), 110).unwrap();
     let most = largest(|| {
-        names[..1].iter().for_each(|name| fw.fib_add_nexthop(name.as_name(), upstream, 1).unwrap());
+        names[..1].iter().for_each(|name| fw.fib().add_nexthop(name.as_name(), upstream, 1).unwrap());
     });
     assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
 }
@@ -108,10 +106,10 @@ impl Refused {
     fn new() -> Self {
         let config = Config {
             faces_max: 64,
-            strategy_faces_max: 64,
-            pit_entries_max: 64,
-            cs_packets_max: 64,
-            dead_nonces_max: 64,
+            strategies: StrategyLimits { faces_max: 64, ..StrategyLimits::default() },
+            pit: PitLimits { entries_max: 64, ..PitLimits::default() },
+            cs: CsLimits { packets_max: 64, ..CsLimits::default() },
+            dead_nonces: DeadNonceLimits { entries_max: 64, ..DeadNonceLimits::default() },
             ..Config::new(|_| [0; 32])
         };
         let fw = Fw::new(config, 1).unwrap();
@@ -120,10 +118,10 @@ impl Refused {
         for strategy in ["best-route", "multicast", "asf", "fast-route", "self-learning"] {
             let prefix = Name::new().join_generic(strategy);
             let of: Name = format!("/localhost/nfd/strategy/{strategy}").parse().unwrap();
-            fw.strategy_set(prefix.as_name(), of.as_name()).unwrap();
-            upstreams.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
+            fw.strategies().set(prefix.as_name(), of.as_name()).unwrap();
+            upstreams.iter().for_each(|face| fw.fib().add_nexthop(prefix.as_name(), *face, 0).unwrap());
         }
-        upstreams.iter().for_each(|face| fw.face_set_discovery(*face, true).unwrap());
+        upstreams.iter().for_each(|face| fw.discovery().set(*face, true).unwrap());
         let mut packets = Vec::new();
         for strategy in ["best-route", "multicast", "asf", "fast-route", "self-learning", "none"] {
             let name = Name::new().join_generic(strategy).join_generic("x");
@@ -157,7 +155,7 @@ impl Refused {
 
     /// What is counted of packets, or parts of their work, for which there was no memory.
     fn counted(&self) -> u64 {
-        let (counters, store) = (self.fw.counters(), self.fw.cs_status());
+        let (counters, store) = (self.fw.counters(), self.fw.cs().status());
         let drops = [DropReason::NoMemory, DropReason::PitFull].map(|reason| counters.dropped(reason));
         drops.iter().sum::<u64>() + counters.strategy_memory_full + store.refused
     }
@@ -232,33 +230,33 @@ impl ControlCalls {
             faces.try_for_each(|i| said(all.fw.face_register_for(FaceProperties::remote(), HolderId(i))))
         }),
         ("fib_add_nexthop, many faces", |all| {
-            let add = |face: &FaceId| said(all.fw.fib_add_nexthop(all.route.as_name(), *face, 1));
+            let add = |face: &FaceId| said(all.fw.fib().add_nexthop(all.route.as_name(), *face, 1));
             all.remotes.iter().try_for_each(add)
         }),
         ("fib_add_nexthop, many names", |all| {
-            let add = |name: &Name| said(all.fw.fib_add_nexthop(name.as_name(), all.remotes[0], 1));
+            let add = |name: &Name| said(all.fw.fib().add_nexthop(name.as_name(), all.remotes[0], 1));
             all.routes.iter().try_for_each(add)
         }),
         ("bpt_bind", |all| {
-            let bind = |name: &Name| match all.fw.bpt_bind(all.app, name.as_name()) {
-                Err(BindError::InUse) if all.fw.bpt_holds(all.app, name) => Ok(()),
+            let bind = |name: &Name| match all.fw.bindings().bind(all.app, name.as_name()) {
+                Err(BindError::InUse) if all.fw.bindings().holds(all.app, name) => Ok(()),
                 result => said(result),
             };
             all.bound.iter().try_for_each(bind)
         }),
-        ("strategy_set", |all| said(all.fw.strategy_set(all.chosen.as_name(), all.strategy.as_name()))),
-        ("face_set_discovery", |all| said(all.fw.face_set_discovery(all.remotes[0], true))),
+        ("strategy_set", |all| said(all.fw.strategies().set(all.chosen.as_name(), all.strategy.as_name()))),
+        ("face_set_discovery", |all| said(all.fw.discovery().set(all.remotes[0], true))),
     ];
 
     /// Takes everything away, which is not to need any memory.
     fn remove_all(&self) {
         let fw = &self.fw;
         let needed = allocations(|| {
-            self.bound[..20].iter().for_each(|name| assert!(fw.bpt_unbind(self.app, name.as_name())));
+            self.bound[..20].iter().for_each(|name| assert!(fw.bindings().unbind(self.app, name.as_name())));
             self.remotes[..20]
                 .iter()
-                .for_each(|face| assert!(fw.fib_remove_nexthop(self.route.as_name(), *face)));
-            fw.strategy_unset(self.chosen.as_name()).unwrap();
+                .for_each(|face| assert!(fw.fib().remove_nexthop(self.route.as_name(), *face)));
+            fw.strategies().unset(self.chosen.as_name()).unwrap();
             fw.face_release(self.app).unwrap();
             self.remotes.iter().for_each(|face| assert!(fw.face_release(*face).is_ok()));
             let mut now_ns = 1;
@@ -268,7 +266,7 @@ impl ControlCalls {
         });
         assert_eq!(needed, 0, "allocations by what takes away");
         let sizes = fw.table_sizes();
-        assert_eq!((sizes.fib, sizes.bindings, fw.strategy_snapshot().len()), (0, 0, 1));
+        assert_eq!((sizes.fib, sizes.bindings, fw.strategies().snapshot().len()), (0, 0, 1));
     }
 }
 

@@ -1,7 +1,7 @@
 //! ASF, seen from the faces of a router.
 
 use crate::bench::*;
-use namely_forwarder::{Config, FaceId, Outgoing};
+use namely_forwarder::{Config, FaceId, Outgoing, StrategyLimits};
 use namely_wire::{InterestView, NackReason};
 
 const ASF: &str = "/localhost/nfd/strategy/asf/v=5";
@@ -102,11 +102,14 @@ fn a_retransmission_goes_to_a_next_hop_that_is_not_waited_for_and_no_sooner_than
 #[test]
 fn without_a_next_hop_or_without_memory_it_does_as_best_route_does() {
     let (bench, consumer, hops) = bench::<1>();
-    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[0]);
+    bench.fw.fib().remove_nexthop(name("/a").as_name(), hops[0]);
     let sent = bench.receive(consumer, interest("/a/1").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
 
-    let bench = Bench::with(Config { strategy_prefixes_max: 0, ..config() });
+    let bench = Bench::with(Config {
+        strategies: StrategyLimits { prefixes_max: 0, ..config().strategies },
+        ..config()
+    });
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
     bench.strategy("/", ASF);

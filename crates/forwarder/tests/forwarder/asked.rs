@@ -16,7 +16,7 @@ fn a_third_peer_poisons_neither_the_consumer_nor_the_cache() {
     assert!(bench.receive(poisoner, poison.clone()).is_empty());
     assert!(bench.receive(poisoner, poison.clone()).is_empty(), "nor by insisting");
     assert_eq!(bench.dropped(DropReason::Unsolicited), 2);
-    assert_eq!((bench.fw.cs_status().packets, bench.fw.table_sizes().pit), (0, 1));
+    assert_eq!((bench.fw.cs().status().packets, bench.fw.table_sizes().pit), (0, 1));
     let sent = bench.receive(upstream, truth.clone());
     assert_eq!((faces(&sent), &sent[0].1.packet), (vec![consumer], &truth));
     assert!(bench.receive(poisoner, poison).is_empty(), "nor afterwards");
@@ -59,7 +59,7 @@ fn an_application_answers_what_it_was_asked_and_no_other_applications_names() {
     let bench = Bench::new();
     let (consumer, app, other) = (bench.remote(), bench.app(), bench.app());
     bench.route("/a", FaceId::LOCAL, 0);
-    assert_eq!(bench.fw.bpt_bind(app, name("/a/b").as_name()), Ok(Bound::Routed));
+    assert_eq!(bench.fw.bindings().bind(app, name("/a/b").as_name()), Ok(Bound::Routed));
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b/1").build())), [app]);
     assert!(bench.receive(other, data("/a/b/1")).is_empty());
     assert!(bench.receive(consumer, data("/a/b/1")).is_empty(), "nor may who asks answer itself");

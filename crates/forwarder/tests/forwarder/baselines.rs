@@ -23,7 +23,7 @@ fn round_robin_takes_the_next_hops_in_turn_and_a_retransmission_takes_an_unused_
     bench.advance_ms(10);
     assert_eq!(ask(&bench, "/a/6"), [hops[1]]);
     assert_eq!(ask(&bench, "/a/7"), [hops[1]], "it takes no turn of the others");
-    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[0]);
+    bench.fw.fib().remove_nexthop(name("/a").as_name(), hops[0]);
     let asked: Vec<FaceId> = (8..12).flat_map(|i| ask(&bench, &format!("/a/{i}"))).collect();
     assert_eq!(asked.iter().filter(|face| **face == hops[1]).count(), 2);
     assert_eq!(asked.iter().filter(|face| **face == hops[2]).count(), 2);
@@ -74,7 +74,7 @@ fn fast_route_starts_anew_after_a_nack_a_timeout_or_the_end_of_its_next_hop() {
     bench.expire();
     assert_eq!(faces(&ask(&bench, "/a/after")), hops);
     assert_eq!(faces(&bench.receive(hops[1], data("/a/after"))), [consumer]);
-    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[1]);
+    bench.fw.fib().remove_nexthop(name("/a").as_name(), hops[1]);
     assert_eq!(faces(&ask(&bench, "/a/removed")), [hops[0], hops[2]]);
 }
 

@@ -46,7 +46,11 @@ fn packet(step: Step) -> Received<Packet> {
 }
 
 fn scene() -> (Bench, [FaceId; 4]) {
-    let bench = Bench::with(namely_forwarder::Config { cs_packets_max: 3, pit_entries_max: 6, ..config() });
+    let bench = Bench::with(namely_forwarder::Config {
+        cs: namely_forwarder::CsLimits { packets_max: 3, ..config().cs },
+        pit: namely_forwarder::PitLimits { entries_max: 6, ..config().pit },
+        ..config()
+    });
     let specs = [
         FaceProperties::application(),
         FaceProperties::remote(),

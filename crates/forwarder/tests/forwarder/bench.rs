@@ -66,11 +66,11 @@ impl Bench {
     }
 
     pub(crate) fn route(&self, uri: &str, face: FaceId, cost: u64) {
-        self.fw.fib_add_nexthop(name(uri).as_name(), face, cost).unwrap();
+        self.fw.fib().add_nexthop(name(uri).as_name(), face, cost).unwrap();
     }
 
     pub(crate) fn strategy(&self, prefix: &str, strategy: &str) {
-        self.fw.strategy_set(name(prefix).as_name(), name(strategy).as_name()).unwrap();
+        self.fw.strategies().set(name(prefix).as_name(), name(strategy).as_name()).unwrap();
     }
 
     pub(crate) fn receive(&self, face: FaceId, packet: impl Into<Packet>) -> Sent {

@@ -1,7 +1,7 @@
 //! The content store as consumers meet it.
 
 use crate::bench::*;
-use namely_forwarder::{Config, CsChange, DropReason, FaceId};
+use namely_forwarder::{Config, CsChange, CsLimits, DropReason, FaceId};
 use namely_wire::{InterestBuilder, LpHeaders};
 
 /// A forwarder that has fetched `packets` once.
@@ -29,7 +29,7 @@ fn what_was_fetched_once_is_answered_with_the_token_of_the_new_interest() {
     assert_eq!(token_of(&sent[0].1), Some(vec![7; 32]));
     assert_eq!(sent[0].1.headers.congestion_mark, Some(1), "the cache reflects a mark as the producer would");
     assert_eq!(bench.fw.table_sizes().pit, 0);
-    assert_eq!(bench.fw.cs_status().hits, 1);
+    assert_eq!(bench.fw.cs().status().hits, 1);
 }
 
 /// `IS-31`: discovery from the cache.
@@ -101,7 +101,7 @@ fn no_cache_is_obeyed() {
     bench.receive(consumer, interest("/a").build());
     let no_cache = LpHeaders { cache_policy: Some(1), ..LpHeaders::default() };
     assert_eq!(faces(&bench.receive_with(upstream, data("/a"), no_cache)), [consumer]);
-    assert_eq!((bench.fw.cs_status().packets, bench.fw.cs_status().refused), (0, 1));
+    assert_eq!((bench.fw.cs().status().packets, bench.fw.cs().status().refused), (0, 1));
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn the_cache_is_configured_and_erased_at_run_time() {
     let bench = Bench::new();
     let packets: Vec<Packet> = (0..4).map(|i| data(&format!("/a/{i}"))).collect();
     let (consumer, upstream) = filled(&bench, &packets);
-    assert_eq!(bench.fw.cs_erase(name("/a/0").as_name(), 9), (1, false));
-    assert_eq!(bench.fw.cs_erase(name("/a").as_name(), 1), (1, true));
+    assert_eq!(bench.fw.cs().erase(name("/a/0").as_name(), 9), (1, false));
+    assert_eq!(bench.fw.cs().erase(name("/a").as_name(), 1), (1, true));
     let change = CsChange { packets_max: Some(1), serve: Some(false), ..CsChange::default() };
-    let info = bench.fw.cs_config(&change);
+    let info = bench.fw.cs().configure(&change);
     assert_eq!((info.packets, info.packets_max, info.admit, info.serve), (1, 1, true, false));
     assert_eq!(faces(&bench.receive(consumer, interest("/a/3").build())), [upstream]);
 }
@@ -120,7 +120,8 @@ fn the_cache_is_configured_and_erased_at_run_time() {
 /// Peers' memory grows over distinct objects; here the limits hold whatever comes.
 #[test]
 fn all_three_limits_hold_over_a_stream_of_distinct_names() {
-    let config = Config { cs_packets_max: 50, cs_entries_max: 120, cs_octets_max: 10_000, ..config() };
+    let config =
+        Config { cs: CsLimits { packets_max: 50, entries_max: 120, octets_max: 10_000 }, ..config() };
     let bench = Bench::with(config);
     let (consumer, upstream) = filled(&bench, &[]);
     for i in 0..1000 {
@@ -131,10 +132,10 @@ fn all_three_limits_hold_over_a_stream_of_distinct_names() {
         };
         bench.receive(consumer, interest(&uri).build());
         bench.receive(upstream, data_with(&uri, 0, &vec![0; i % 700]));
-        let info = bench.fw.cs_status();
+        let info = bench.fw.cs().status();
         assert!(info.packets <= 50 && info.entries <= 120 && info.octets <= 10_000, "{info:?}");
     }
-    assert!(bench.fw.cs_status().packets > 0);
+    assert!(bench.fw.cs().status().packets > 0);
     assert_eq!(bench.fw.table_sizes().pit, 0);
     assert_eq!(bench.dropped(DropReason::Unsolicited), 0);
 }

@@ -18,12 +18,12 @@ fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
     let apps: Vec<FaceId> = (0..1000).map(|_| bench.app()).collect();
     for (i, app) in apps.iter().enumerate() {
         assert_eq!(
-            bench.fw.bpt_bind(*app, name("/Alice").join_segment(i as u64).as_name()),
+            bench.fw.bindings().bind(*app, name("/Alice").join_segment(i as u64).as_name()),
             Ok(Bound::Routed)
         );
     }
     assert_eq!(bench.fw.table_sizes().fib, 1);
-    assert_eq!(bench.fw.bpt_snapshot().len(), 1000);
+    assert_eq!(bench.fw.bindings().snapshot().len(), 1000);
     for (i, app) in apps.iter().enumerate().step_by(97) {
         let uri = format!("/Alice/seg={i}/x");
         assert_eq!(faces(&bench.receive(remote, interest(&uri).build())), [*app]);
@@ -35,8 +35,8 @@ fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
 fn binding_leaves_the_fib_as_it_was() {
     let bench = Bench::new();
     let app = bench.app();
-    bench.fw.bpt_bind(app, name("/a").as_name()).unwrap();
-    assert!(bench.fw.fib_snapshot().is_empty());
+    bench.fw.bindings().bind(app, name("/a").as_name()).unwrap();
+    assert!(bench.fw.fib().snapshot().is_empty());
 }
 
 /// `IS-07`: rule 2.
@@ -44,7 +44,7 @@ fn binding_leaves_the_fib_as_it_was() {
 fn a_bind_without_a_route_succeeds_with_a_hint_and_gets_interests_once_there_is_one() {
     let bench = Bench::new();
     let (remote, app) = (bench.remote(), bench.app());
-    assert_eq!(bench.fw.bpt_bind(app, name("/a/b").as_name()), Ok(Bound::NotRouted));
+    assert_eq!(bench.fw.bindings().bind(app, name("/a/b").as_name()), Ok(Bound::NotRouted));
     let sent = bench.receive(remote, interest("/a/b/1").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
     bench.route("/a", FaceId::LOCAL, 0);
@@ -67,7 +67,7 @@ fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
                 let (bench, barrier, name) = (bench.clone(), barrier.clone(), names[i].clone());
                 std::thread::spawn(move || {
                     barrier.wait();
-                    bench.fw.bpt_bind(faces[i], name.as_name())
+                    bench.fw.bindings().bind(faces[i], name.as_name())
                 })
             })
             .collect();
@@ -81,9 +81,9 @@ fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
 fn only_upper_faces_that_exist_bind() {
     let bench = Bench::new();
     let remote = bench.remote();
-    assert_eq!(bench.fw.bpt_bind(remote, name("/a").as_name()), Err(BindError::NotUpper));
-    assert_eq!(bench.fw.bpt_bind(FaceId(9999), name("/a").as_name()), Err(BindError::NoFace));
-    assert_eq!(bench.fw.bpt_bind(FaceId::LOCAL, name("/a").as_name()), Err(BindError::NoFace));
+    assert_eq!(bench.fw.bindings().bind(remote, name("/a").as_name()), Err(BindError::NotUpper));
+    assert_eq!(bench.fw.bindings().bind(FaceId(9999), name("/a").as_name()), Err(BindError::NoFace));
+    assert_eq!(bench.fw.bindings().bind(FaceId::LOCAL, name("/a").as_name()), Err(BindError::NoFace));
 }
 
 /// `IS-11`.
@@ -103,13 +103,13 @@ fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
     bench.route("/local", FaceId::LOCAL, 0);
     let expiring = Route { expiration_period_ms: Some(1), ..route_to(app) };
     bench.fw.rib_register(&name("/rib"), &expiring, bench.now_ns).unwrap();
-    bench.fw.bpt_bind(app, name("/local/app").as_name()).unwrap();
+    bench.fw.bindings().bind(app, name("/local/app").as_name()).unwrap();
     assert_eq!(bench.fw.face_release(app), Ok(Released::Freed));
     assert_eq!(bench.fw.face_release(app), Err(FaceError::NotFound));
-    let fib = bench.fw.fib_snapshot();
+    let fib = bench.fw.fib().snapshot();
     assert_eq!(fib.len(), 2);
     assert!(fib.iter().all(|entry| entry.next_hops.iter().all(|hop| hop.face_id != app.0)));
-    assert!(bench.fw.rib_snapshot(bench.now_ns).is_empty() && bench.fw.bpt_snapshot().is_empty());
+    assert!(bench.fw.rib_snapshot(bench.now_ns).is_empty() && bench.fw.bindings().snapshot().is_empty());
     bench.advance_ms(1);
     assert_eq!(bench.expire(), None);
     for uri in ["/rib/1", "/local/app/1"] {
@@ -127,7 +127,7 @@ fn a_face_with_thousands_of_routes_is_silent_at_once_and_swept_in_turns() {
     let (consumer, face) = (bench.remote(), bench.remote());
     for i in 0..2000 {
         bench.fw.rib_register(&name("/r").join_segment(i), &route_to(face), bench.now_ns).unwrap();
-        bench.fw.fib_add_nexthop(name("/f").join_segment(i).as_name(), face, 0).unwrap();
+        bench.fw.fib().add_nexthop(name("/f").join_segment(i).as_name(), face, 0).unwrap();
     }
     bench.fw.face_release(face).unwrap();
     assert!(bench.fw.rib_len() > 0, "one turn does not clear them all");
@@ -154,12 +154,12 @@ fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
     bench.route("/a", upstream, 0);
     bench.receive(consumer, interest("/a").build());
     bench.receive(other, interest("/a").build());
-    let hold = bench.fw.face_hold(consumer).unwrap();
+    let hold = bench.fw.faces().hold(consumer).unwrap();
     assert_eq!(bench.fw.face_release(consumer), Ok(Released::Orphaned));
     assert_eq!(hold.id(), FaceId::NONE);
     assert_eq!(faces(&bench.receive(upstream, data("/a"))), [other]);
     assert_eq!(bench.dropped(DropReason::FaceGone), 1);
-    bench.fw.face_put(hold);
+    hold.put();
     let counters = bench.fw.counters();
     assert_eq!((counters.faces_freed, counters.faces_orphaned), (0, 1));
 }
@@ -238,20 +238,20 @@ fn a_route_that_expires_stops_carrying_interests() {
     assert_eq!(bench.expire(), None);
     let sent = bench.receive(consumer, interest("/a/2").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
-    assert!(bench.fw.rib_snapshot(bench.now_ns).is_empty() && bench.fw.fib_snapshot().is_empty());
+    assert!(bench.fw.rib_snapshot(bench.now_ns).is_empty() && bench.fw.fib().snapshot().is_empty());
 }
 
 #[test]
 fn routes_to_faces_that_do_not_exist_are_refused() {
     let bench = Bench::new();
     let nowhere = FaceId(4711);
-    assert_eq!(bench.fw.fib_add_nexthop(name("/a").as_name(), nowhere, 0), Err(FibError::NoFace));
+    assert_eq!(bench.fw.fib().add_nexthop(name("/a").as_name(), nowhere, 0), Err(FibError::NoFace));
     assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(nowhere), bench.now_ns), Err(RibError::NoFace));
-    assert!(!bench.fw.fib_remove_nexthop(name("/a").as_name(), nowhere));
+    assert!(!bench.fw.fib().remove_nexthop(name("/a").as_name(), nowhere));
     assert!(!bench.fw.rib_unregister(&name("/a"), nowhere, RouteOrigin::APP));
-    assert!(!bench.fw.bpt_unbind(nowhere, name("/a").as_name()));
+    assert!(!bench.fw.bindings().unbind(nowhere, name("/a").as_name()));
     assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(FaceId::LOCAL), bench.now_ns), Ok(()));
-    assert!(bench.fw.fib_remove_nexthop(name("/a").as_name(), FaceId::LOCAL));
+    assert!(bench.fw.fib().remove_nexthop(name("/a").as_name(), FaceId::LOCAL));
 }
 
 #[test]
@@ -262,12 +262,12 @@ fn snapshots_list_more_than_one_walk_of_each_table() {
         bench.fw.rib_register(&name("/r").join_segment(i), &route_to(face), bench.now_ns).unwrap();
         bench.receive(face, interest(&format!("/p/{i}")).build());
     }
-    assert_eq!(bench.fw.fib_snapshot().len(), 2500);
+    assert_eq!(bench.fw.fib().snapshot().len(), 2500);
     assert_eq!(bench.fw.rib_snapshot(bench.now_ns).len(), 2500);
     bench.route("/q", bench.remote(), 0);
     (0..2500).for_each(|i| drop(bench.receive(face, interest(&format!("/q/{i}")).build())));
-    assert_eq!(bench.fw.pit_snapshot(usize::MAX).len(), 2500);
-    let some = bench.fw.pit_snapshot(3);
+    assert_eq!(bench.fw.pit().snapshot(usize::MAX).len(), 2500);
+    let some = bench.fw.pit().snapshot(3);
     assert_eq!(some.len(), 3);
     assert_eq!(some[0].downstreams, [face]);
 }
@@ -283,9 +283,9 @@ fn faces_are_opened_and_released_while_another_thread_forwards() {
         std::thread::spawn(move || {
             for i in 0..2000u64 {
                 let face = bench.app();
-                bench.fw.fib_add_nexthop(name("/x").as_name(), face, 0).unwrap();
+                bench.fw.fib().add_nexthop(name("/x").as_name(), face, 0).unwrap();
                 bench.fw.rib_register(&name("/x/y"), &route_to(face), bench.now_ns).unwrap();
-                bench.fw.bpt_bind(face, name("/b").join_segment(i).as_name()).unwrap();
+                bench.fw.bindings().bind(face, name("/b").join_segment(i).as_name()).unwrap();
                 bench.receive(face, interest(&format!("/x/{i}")).build());
                 bench.fw.face_release(face).unwrap();
             }
@@ -305,7 +305,7 @@ fn faces_are_opened_and_released_while_another_thread_forwards() {
     while bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns + 10 * MS) {}
     let sizes = bench.fw.table_sizes();
     assert_eq!((sizes.fib, bench.fw.rib_len(), sizes.bindings), (1, 0, 0));
-    assert_eq!(bench.fw.faces_snapshot().len(), 2);
+    assert_eq!(bench.fw.faces().snapshot().len(), 2);
 }
 
 /// `IS-13`: a route or bind that races the release of its face leaves nothing behind.
@@ -327,9 +327,9 @@ fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
                         id => break FaceId(id),
                     }
                 };
-                let _ = bench.fw.fib_add_nexthop(names[0].as_name(), face, 0);
+                let _ = bench.fw.fib().add_nexthop(names[0].as_name(), face, 0);
                 let _ = bench.fw.rib_register(&names[1], &route_to(face), bench.now_ns);
-                let _ = bench.fw.bpt_bind(face, names[2].as_name());
+                let _ = bench.fw.bindings().bind(face, names[2].as_name());
                 shared.1.store(round + 1, Ordering::Release);
             }
         })
@@ -359,7 +359,7 @@ fn a_short_name_above_thousands_is_entered_and_removed_in_turns() {
         bench.fw.rib_register(&name("/a").join_segment(i), &route_to(near), bench.now_ns).unwrap();
     }
     let inherited = |bench: &Bench| {
-        let entries = bench.fw.fib_snapshot();
+        let entries = bench.fw.fib().snapshot();
         entries.iter().filter(|entry| entry.next_hops.iter().any(|hop| hop.face_id == far.0)).count()
     };
     bench.fw.rib_register(&name("/a"), &route_to(far), bench.now_ns).unwrap();
@@ -390,7 +390,7 @@ fn walks_in_parts_show_all_that_is_there() {
     bench.route("/", upstream, 0);
     let apps: Vec<FaceId> = (0..1500).map(|_| bench.app()).collect();
     for (i, app) in apps.iter().enumerate() {
-        bench.fw.bpt_bind(*app, name("/bound").join_segment(i as u64).as_name()).unwrap();
+        bench.fw.bindings().bind(*app, name("/bound").join_segment(i as u64).as_name()).unwrap();
         let asked = name("/asked").join_segment(i as u64);
         bench.receive(*app, namely_wire::InterestBuilder::new(asked).nonce([1; 4]).build());
     }
@@ -406,16 +406,16 @@ fn walks_in_parts_show_all_that_is_there() {
             }
         }
     }
-    let (faces, calls) = parts(|from, all| bench.fw.faces_walk(from, all));
-    assert_eq!((faces, calls), (bench.fw.faces_snapshot(), 2));
-    let (mut bound, calls) = parts(|from, all| bench.fw.bpt_walk(from, all));
-    let mut snapshot = bench.fw.bpt_snapshot();
+    let (faces, calls) = parts(|from, all| bench.fw.faces().walk(from, all));
+    assert_eq!((faces, calls), (bench.fw.faces().snapshot(), 2));
+    let (mut bound, calls) = parts(|from, all| bench.fw.bindings().walk(from, all));
+    let mut snapshot = bench.fw.bindings().snapshot();
     bound.sort();
     snapshot.sort();
     assert_eq!((bound, calls), (snapshot, 2));
-    let (pending, calls) = parts(|from, all| bench.fw.pit_walk(from, all));
+    let (pending, calls) = parts(|from, all| bench.fw.pit().walk(from, all));
     assert_eq!((pending.len(), calls >= 2), (1500, true));
-    assert_eq!(pending, bench.fw.pit_snapshot(usize::MAX));
+    assert_eq!(pending, bench.fw.pit().snapshot(usize::MAX));
 }
 
 /// No call does more of a kind than its budget, and all is done in the end.
@@ -452,16 +452,16 @@ fn the_content_store_shrinks_in_parts() {
     };
     fill(0, 1000);
     let change = CsChange { packets_max: Some(10), ..CsChange::default() };
-    bench.fw.cs_change(&change);
-    assert_eq!(bench.fw.cs_status().packets, 1000);
+    bench.fw.cs().change(&change);
+    assert_eq!(bench.fw.cs().status().packets, 1000);
     // At most so many leave for one Data; where more would have to, it is refused.
     fill(1000, 1);
-    let status = bench.fw.cs_status();
+    let status = bench.fw.cs().status();
     assert_eq!((status.packets, status.refused), (1000 - 512, 1));
-    assert!(bench.fw.cs_shrink(100));
-    assert_eq!(bench.fw.cs_status().packets, 1000 - 612);
-    let calls = (0..).take_while(|_| bench.fw.cs_shrink(100)).count();
-    assert_eq!((bench.fw.cs_status().packets, calls), (10, 3));
+    assert!(bench.fw.cs().shrink(100));
+    assert_eq!(bench.fw.cs().status().packets, 1000 - 612);
+    let calls = (0..).take_while(|_| bench.fw.cs().shrink(100)).count();
+    assert_eq!((bench.fw.cs().status().packets, calls), (10, 3));
     fill(2000, 1);
-    assert_eq!((bench.fw.cs_status().packets, bench.fw.cs_status().refused), (10, 1));
+    assert_eq!((bench.fw.cs().status().packets, bench.fw.cs().status().refused), (10, 1));
 }

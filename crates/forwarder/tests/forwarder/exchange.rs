@@ -30,7 +30,7 @@ fn an_interest_for_this_host_goes_through_the_bpt_to_the_application() {
     let bench = Bench::new();
     let (remote, app) = (bench.remote(), bench.app());
     bench.route("/Alice", FaceId::LOCAL, 0);
-    assert_eq!(bench.fw.bpt_bind(app, name("/Alice/videos").as_name()), Ok(Bound::Routed));
+    assert_eq!(bench.fw.bindings().bind(app, name("/Alice/videos").as_name()), Ok(Bound::Routed));
     let sent = bench.receive(remote, interest("/Alice/videos/DemoA.flv/1/2").build());
     assert_eq!(faces(&sent), [app]);
     let sent = bench.receive(app, data("/Alice/videos/DemoA.flv/1/2"));

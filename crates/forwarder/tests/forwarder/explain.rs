@@ -35,10 +35,10 @@ fn what_is_told_of_a_name_is_what_the_tables_have_and_asking_changes_none() {
     bench.receive(one, data_with("/a/b/c", 50, b"x"));
     bench.receive(asks, interest("/a/b").can_be_prefix().build());
     bench.receive(one, data_with("/a/b/c", 50, b"x"));
-    let before = (bench.fw.counters(), bench.fw.cs_status(), bench.fw.pit_snapshot(10));
+    let before = (bench.fw.counters(), bench.fw.cs().status(), bench.fw.pit().snapshot(10));
     let cached = bench.fw.explain(name("/a/b").as_name()).cached.expect("an Interest that may be a prefix");
     assert_eq!((cached.name, cached.fresh_until_ns), (name("/a/b/c"), bench.now_ns + 50 * MS));
-    let after = (bench.fw.counters(), bench.fw.cs_status(), bench.fw.pit_snapshot(10));
+    let after = (bench.fw.counters(), bench.fw.cs().status(), bench.fw.pit().snapshot(10));
     assert_eq!(format!("{before:?}"), format!("{after:?}"));
 }
 
@@ -48,7 +48,7 @@ fn who_bound_a_name_and_what_asf_has_measured_are_told() {
     let (asks, one, app) = (bench.remote(), bench.remote(), bench.app());
     bench.route("/a", one, 0);
     bench.strategy("/a", &strategy_name("asf").unwrap().to_string());
-    bench.fw.bpt_bind(app, name("/a/bound").as_name()).unwrap();
+    bench.fw.bindings().bind(app, name("/a/bound").as_name()).unwrap();
     assert_eq!(bench.fw.explain(name("/a/bound/x").as_name()).bound, Some(app));
     let measured = |bench: &Bench| bench.fw.explain(name("/a/x").as_name()).next_hops[0].measured;
     assert_eq!((measured(&bench).srtt_ns, measured(&bench).is_failing), (None, false));

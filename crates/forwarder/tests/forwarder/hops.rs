@@ -48,7 +48,7 @@ fn a_question_is_answered_too_where_no_route_leads_on_and_where_an_application_w
     bench.route("/app", app, 0);
     assert_eq!(faces(&bench.receive(asks, question("/app", 1).build())), [own]);
     bench.route("/bound", FaceId::LOCAL, 0);
-    bench.fw.bpt_bind(app, name("/bound").as_name()).unwrap();
+    bench.fw.bindings().bind(app, name("/bound").as_name()).unwrap();
     assert_eq!(faces(&bench.receive(asks, question("/bound", 1).build())), [own]);
     let plain = bench.receive(asks, interest("/app/x").hop_limit(1).build());
     assert_eq!(faces(&plain), [app], "what is no question comes to applications as ever");

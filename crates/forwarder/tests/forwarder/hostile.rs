@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::bench::*;
-use namely_forwarder::{Config, FaceId, UnsolicitedPolicy};
+use namely_forwarder::{Config, CsLimits, DeadNonceLimits, FaceId, PitLimits, UnsolicitedPolicy};
 use namely_wire::{LpHeaders, NackReason, PitToken};
 
 #[derive(Clone, Debug)]
@@ -81,10 +81,10 @@ proptest! {
         unsolicited in any::<bool>(),
     ) {
         let unsolicited = if unsolicited { UnsolicitedPolicy::AdmitAll } else { UnsolicitedPolicy::DropAll };
-        let mut bench = Bench::with(Config {
-            pit_entries_max: 8,
-            cs_entries_max: 9,
-            dead_nonces_max: 4,
+        let mut bench = Bench::with(Config { pit: PitLimits {
+            entries_max: 8,  ..config().pit }, cs: CsLimits {
+            entries_max: 9,  ..config().cs }, dead_nonces: DeadNonceLimits {
+            entries_max: 4,  ..config().dead_nonces },
             regions: vec![name("/a/b")],
             unsolicited,
             ..config()
@@ -93,7 +93,7 @@ proptest! {
         let all = [app, bench.app(), bench.remote(), bench.remote(), bench.group()];
         all.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
         bench.route("/x", FaceId::LOCAL, 0);
-        bench.fw.bpt_bind(app, name("/x/y").as_name()).unwrap();
+        bench.fw.bindings().bind(app, name("/x/y").as_name()).unwrap();
         bench.strategy("/a/b", "/multicast");
         for Hostile { face, packet, headers, passed_ms } in packets {
             bench.advance_ms(passed_ms);
@@ -107,7 +107,7 @@ proptest! {
             bench.expire();
             let sizes = bench.fw.table_sizes();
             prop_assert!(sizes.pit <= 8 && sizes.dead_nonces <= 4);
-            prop_assert!(bench.fw.cs_status().entries <= 9);
+            prop_assert!(bench.fw.cs().status().entries <= 9);
         }
         bench.advance_ms(4_000_000);
         prop_assert_eq!(bench.expire(), None);
@@ -121,5 +121,5 @@ fn data_that_nobody_asked_for_leaves_no_trace() {
     let remote = bench.remote();
     (0..1000).for_each(|i| assert!(bench.receive(remote, data(&format!("/junk/{i}"))).is_empty()));
     assert_eq!(bench.dropped(namely_forwarder::DropReason::Unsolicited), 1000);
-    assert_eq!((bench.fw.cs_status().packets, bench.fw.table_sizes().pit), (0, 0));
+    assert_eq!((bench.fw.cs().status().packets, bench.fw.table_sizes().pit), (0, 0));
 }

@@ -3,7 +3,7 @@
 use crate::bench::*;
 use namely_forwarder::{
     ANNOUNCED_ROUTE_MS_MAX, Config, DISCOVERY_FACES_MAX, DOUBTED_NS, DropReason, FaceError, FaceId,
-    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, Refused,
+    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, Refused, StrategyLimits,
 };
 use namely_wire::mgmt::RouteOrigin;
 use namely_wire::{DataView, LpHeaders, NackReason, Name, NameRef};
@@ -61,7 +61,7 @@ impl<const N: usize> Router<N> {
         let (consumer, neighbours) = (bench.app(), [(); N].map(|()| bench.remote()));
         bench.strategy("/", "/localhost/nfd/strategy/self-learning/v=1");
         for face in &neighbours[..N - 1] {
-            bench.fw.face_set_discovery(*face, true).unwrap();
+            bench.fw.discovery().set(*face, true).unwrap();
         }
         Router { bench, consumer, neighbours }
     }
@@ -269,9 +269,12 @@ fn a_face_begins_so_many_discoveries_a_second_and_one_more_is_refused() {
 
 #[test]
 fn without_room_to_remember_nothing_is_discovered() {
-    let bench = Bench::with(Config { strategy_prefixes_max: 0, ..config() });
+    let bench = Bench::with(Config {
+        strategies: StrategyLimits { prefixes_max: 0, ..config().strategies },
+        ..config()
+    });
     let (consumer, neighbour) = (bench.app(), bench.remote());
-    bench.fw.face_set_discovery(neighbour, true).unwrap();
+    bench.fw.discovery().set(neighbour, true).unwrap();
     bench.strategy("/", "/self-learning");
     assert!(is_nack(&bench.receive(consumer, interest("/a/1").build())[0].1, NackReason::NoRoute));
 }
@@ -281,24 +284,24 @@ fn discovery_faces_end_at_their_limit_and_go_with_their_faces() {
     let bench = Bench::new();
     let faces: Vec<FaceId> = (0..DISCOVERY_FACES_MAX).map(|_| bench.remote()).collect();
     for face in &faces {
-        bench.fw.face_set_discovery(*face, true).unwrap();
-        bench.fw.face_set_discovery(*face, true).unwrap();
+        bench.fw.discovery().set(*face, true).unwrap();
+        bench.fw.discovery().set(*face, true).unwrap();
     }
     let more = bench.remote();
-    assert_eq!(bench.fw.face_set_discovery(more, true), Err(FaceError::TableFull));
+    assert_eq!(bench.fw.discovery().set(more, true), Err(FaceError::TableFull));
     bench.fw.face_release(faces[3]).unwrap();
-    bench.fw.face_set_discovery(more, true).unwrap();
-    assert_eq!(bench.fw.discovery_faces().len(), DISCOVERY_FACES_MAX);
-    bench.fw.face_set_discovery(more, false).unwrap();
-    assert!(!bench.fw.discovery_faces().contains(&more));
-    assert_eq!(bench.fw.face_set_discovery(faces[3], true), Err(FaceError::NotFound));
+    bench.fw.discovery().set(more, true).unwrap();
+    assert_eq!(bench.fw.discovery().faces().len(), DISCOVERY_FACES_MAX);
+    bench.fw.discovery().set(more, false).unwrap();
+    assert!(!bench.fw.discovery().faces().contains(&more));
+    assert_eq!(bench.fw.discovery().set(faces[3], true), Err(FaceError::NotFound));
 }
 
 #[test]
 fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_taken() {
     let mut router = Router::<2>::new();
     let (neighbour, group) = (router.neighbours[0], router.bench.group());
-    router.bench.fw.face_set_discovery(group, true).unwrap();
+    router.bench.fw.discovery().set(group, true).unwrap();
     let of_group = router.receive(group, interest("/a/b/seg=1").build(), EMPTY).sent;
     assert_eq!(faces(&of_group), [neighbour]);
     router.bench.advance_ms(20);
@@ -323,9 +326,9 @@ impl Segment {
         let router = Router::<3>::new();
         let bench = router.bench;
         let group = bench.group();
-        bench.fw.face_set_discovery(group, true).unwrap();
+        bench.fw.discovery().set(group, true).unwrap();
         for face in &router.neighbours[..2] {
-            bench.fw.face_set_discovery_beside(*face, group).unwrap();
+            bench.fw.discovery().set_beside(*face, group).unwrap();
         }
         Segment { router: Router { bench, ..router }, group }
     }
@@ -445,7 +448,7 @@ fn what_came_from_a_link_is_not_asked_of_its_group_unless_others_wait_too() {
     assert!(limited.is_empty(), "nor what may go no further");
     // Without neighbours there is the group alone.
     for face in [first, second] {
-        segment.router.bench.fw.face_set_discovery(face, false).unwrap();
+        segment.router.bench.fw.discovery().set(face, false).unwrap();
     }
     assert_eq!(segment.router.ask("/a/5"), (vec![group], false));
 }
@@ -524,13 +527,13 @@ fn a_neighbour_that_receives_the_groups_packets_by_unicast_answers_for_the_group
     let Segment { router, group } = &segment;
     let [first, second, _] = router.neighbours;
     router.bench.route("/a", *group, 0);
-    router.bench.fw.face_set_copied(*group, &[first]).unwrap();
+    router.bench.fw.discovery().set_copied(*group, &[first]).unwrap();
     router.ask("/a/1");
     let unasked = router.receive(second, data("/a/1"), EMPTY);
     assert!(unasked.sent.is_empty(), "another neighbour was not asked");
     assert_eq!(faces(&router.receive(first, data("/a/1"), EMPTY).sent), [router.consumer]);
-    router.bench.fw.face_set_copied(*group, &[]).unwrap();
+    router.bench.fw.discovery().set_copied(*group, &[]).unwrap();
     router.ask("/a/2");
     assert!(router.receive(first, data("/a/2"), EMPTY).sent.is_empty(), "nor is it any longer");
-    assert_eq!(router.bench.fw.face_set_copied(*group, &[FaceId(9999)]), Err(FaceError::NotFound));
+    assert_eq!(router.bench.fw.discovery().set_copied(*group, &[FaceId(9999)]), Err(FaceError::NotFound));
 }

@@ -3,14 +3,15 @@
 
 use crate::bench::*;
 use namely_forwarder::{
-    Batch, Config, DropReason, FaceProperties, FibError, Forwarder, HolderId, PacketBuf, Received, RibError,
+    Batch, Config, DeadNonceLimits, DropReason, FaceProperties, FibError, FibLimits, Forwarder, HolderId,
+    PacketBuf, PitLimits, Received, RibError, RibLimits, StrategyLimits,
 };
 use namely_wire::mgmt::{Route, RouteOrigin};
 use namely_wire::{InterestBuilder, NackReason, PACKET_OCTETS_MAX};
 
 #[test]
 fn a_full_pit_refuses_new_interests_with_congestion_and_serves_those_it_has() {
-    let bench = Bench::with(Config { pit_entries_max: 3, ..config() });
+    let bench = Bench::with(Config { pit: PitLimits { entries_max: 3, ..config().pit }, ..config() });
     let (consumer, other, upstream) = (bench.app(), bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
     for i in 0..3 {
@@ -27,7 +28,8 @@ fn a_full_pit_refuses_new_interests_with_congestion_and_serves_those_it_has() {
 
 #[test]
 fn one_face_cannot_fill_the_pit_for_the_others() {
-    let bench = Bench::with(Config { pit_entries_per_face_max: 2, ..config() });
+    let bench =
+        Bench::with(Config { pit: PitLimits { entries_per_face_max: 2, ..config().pit }, ..config() });
     let (flooder, other, upstream) = (bench.remote(), bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
     for i in 0..2 {
@@ -47,7 +49,14 @@ fn one_face_cannot_fill_the_pit_for_the_others() {
 fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_what_it_did_not_need() {
     let limits = [(50, 1000, DropReason::PitFull), (1000, 50, DropReason::PitFaceFull)];
     for (pit_entries_max, pit_entries_per_face_max, refused) in limits {
-        let bench = Bench::with(Config { pit_entries_max, pit_entries_per_face_max, ..config() });
+        let bench = Bench::with(Config {
+            pit: PitLimits {
+                entries_max: pit_entries_max,
+                entries_per_face_max: pit_entries_per_face_max,
+                ..config().pit
+            },
+            ..config()
+        });
         let (consumer, upstream) = (bench.app(), bench.remote());
         bench.route("/a", upstream, 0);
         let batch = |face, packets: Vec<Packet>| {
@@ -72,7 +81,7 @@ fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_w
 
 #[test]
 fn an_interest_takes_downstreams_up_to_the_limit() {
-    let bench = Bench::with(Config { in_records_max: 2, ..config() });
+    let bench = Bench::with(Config { pit: PitLimits { in_records_max: 2, ..config().pit }, ..config() });
     let (upstream, faces_in) = (bench.remote(), [bench.app(), bench.app(), bench.app()]);
     bench.route("/a", upstream, 0);
     bench.receive(faces_in[0], interest("/a").build());
@@ -85,7 +94,7 @@ fn an_interest_takes_downstreams_up_to_the_limit() {
 
 #[test]
 fn an_interest_goes_to_upstreams_up_to_the_limit() {
-    let bench = Bench::with(Config { out_records_max: 2, ..config() });
+    let bench = Bench::with(Config { pit: PitLimits { out_records_max: 2, ..config().pit }, ..config() });
     let consumer = bench.app();
     let upstreams = [bench.remote(), bench.remote(), bench.remote()];
     bench.strategy("/", "/localhost/nfd/strategy/multicast");
@@ -104,7 +113,7 @@ fn a_lifetime_is_cut_to_the_limit() {
         let (consumer, upstream) = (bench.app(), bench.remote());
         bench.route("/a", upstream, 0);
         bench.receive(consumer, interest("/a").lifetime_ms(asked_ms).build());
-        let entry = bench.fw.pit_snapshot(1).remove(0);
+        let entry = bench.fw.pit().snapshot(1).remove(0);
         assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
     }
 }
@@ -116,7 +125,7 @@ fn the_lifetime_of_a_neighbours_interest_is_cut_sooner() {
         let (neighbour, upstream) = (bench.remote(), bench.remote());
         bench.route("/a", upstream, 0);
         bench.receive(neighbour, interest("/a").lifetime_ms(asked_ms).build());
-        let entry = bench.fw.pit_snapshot(1).remove(0);
+        let entry = bench.fw.pit().snapshot(1).remove(0);
         assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
     }
     assert_eq!(config().interest_lifetime_remote_ms_max, 60_000);
@@ -124,7 +133,8 @@ fn the_lifetime_of_a_neighbours_interest_is_cut_sooner() {
 
 #[test]
 fn one_holder_cannot_fill_the_pit_by_several_faces() {
-    let bench = Bench::with(Config { pit_entries_per_holder_max: 3, ..config() });
+    let bench =
+        Bench::with(Config { pit: PitLimits { entries_per_holder_max: 3, ..config().pit }, ..config() });
     let join = |holder| bench.fw.face_register_for(FaceProperties::remote(), HolderId(holder)).unwrap();
     let (one, two, other, upstream) = (join(1), join(1), join(2), bench.remote());
     bench.route("/a", upstream, 0);
@@ -173,7 +183,11 @@ fn a_name_of_the_most_components_is_forwarded_and_a_longer_one_is_dropped() {
 
 #[test]
 fn route_limits_are_reported_to_who_asks() {
-    let bench = Bench::with(Config { fib_entries_max: 2, nexthops_max: 1, rib_routes_max: 3, ..config() });
+    let bench = Bench::with(Config {
+        fib: FibLimits { entries_max: 2, nexthops_max: 1 },
+        rib: RibLimits { routes_max: 3, ..config().rib },
+        ..config()
+    });
     let (one, other) = (bench.remote(), bench.remote());
     assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(one), bench.now_ns), Ok(()));
     assert_eq!(bench.fw.rib_register(&name("/b"), &route_to(one), bench.now_ns), Ok(()));
@@ -189,16 +203,22 @@ fn route_limits_are_reported_to_who_asks() {
 
 #[test]
 fn strategy_choices_end_at_their_limit() {
-    let bench = Bench::with(Config { strategy_choices_max: 2, ..config() });
+    let bench = Bench::with(Config {
+        strategies: StrategyLimits { choices_max: 2, ..config().strategies },
+        ..config()
+    });
     let multicast = name("/multicast");
-    let set = |uri: &str| bench.fw.strategy_set(name(uri).as_name(), multicast.as_name()).is_ok();
+    let set = |uri: &str| bench.fw.strategies().set(name(uri).as_name(), multicast.as_name()).is_ok();
     assert!(set("/") && set("/a") && set("/a"));
     assert!(!set("/b"));
 }
 
 #[test]
 fn strategies_remember_prefixes_and_faces_up_to_their_limits_and_count_what_finds_no_room() {
-    let mut bench = Bench::with(Config { strategy_prefixes_max: 2, strategy_faces_max: 1, ..config() });
+    let mut bench = Bench::with(Config {
+        strategies: StrategyLimits { prefixes_max: 2, faces_max: 1, ..config().strategies },
+        ..config()
+    });
     let (consumer, hops) = (bench.app(), [bench.remote(), bench.remote()]);
     bench.strategy("/", "/localhost/nfd/strategy/asf");
     ["/a", "/b", "/c"].iter().for_each(|prefix| bench.route(prefix, hops[0], 0));
@@ -220,7 +240,11 @@ fn strategies_remember_prefixes_and_faces_up_to_their_limits_and_count_what_find
 #[test]
 fn a_flood_of_interests_leaves_the_tables_at_their_limits() {
     let limit = 500;
-    let mut bench = Bench::with(Config { pit_entries_max: limit, dead_nonces_max: limit, ..config() });
+    let mut bench = Bench::with(Config {
+        pit: PitLimits { entries_max: limit, ..config().pit },
+        dead_nonces: DeadNonceLimits { entries_max: limit, ..config().dead_nonces },
+        ..config()
+    });
     let (flooder, upstream) = (bench.group(), bench.remote());
     bench.route("/a", upstream, 0);
     for i in 0..20 * limit {
@@ -306,7 +330,7 @@ fn an_interest_that_must_differ_is_dropped_where_the_home_has_no_buffer() {
     let fw = Forwarder::<Scarce, parking_lot::RawMutex>::new(config, 1).unwrap();
     let consumer = fw.face_register(FaceProperties::application()).unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();
-    fw.fib_add_nexthop(name("/a").as_name(), upstream, 0).unwrap();
+    fw.fib().add_nexthop(name("/a").as_name(), upstream, 0).unwrap();
     let sent = |builder: InterestBuilder| {
         let mut sent = Vec::new();
         fw.receive(consumer, Received::bare(Scarce(builder.build())), 1, &mut sent);

@@ -4,7 +4,7 @@
 use crate::bench::*;
 use crate::tier::Tiered;
 use namely_forwarder::{
-    Completion, Config, CsPolicy, FaceId, ObjectName, ObjectPlace, ObjectPlan, TierAnswer,
+    Completion, Config, CsLimits, CsPolicy, FaceId, ObjectName, ObjectPlace, ObjectPlan, TierAnswer,
 };
 
 /// Octets of the Data that these tests fetch.
@@ -19,11 +19,11 @@ fn register(fw: &Fw) {
         object: *object,
         id: 100 + u64::from(*object),
     });
-    assert_eq!(fw.objects_set(names), Ok(3));
+    assert_eq!(fw.objects().set(names), Ok(3));
 }
 
 fn plan(fw: &Fw, object: u32, place: ObjectPlace, worth: u64) {
-    fw.object_plan(object, ObjectPlan { place, worth, octets: 4 * one() });
+    fw.objects().plan(object, ObjectPlan { place, worth, octets: 4 * one() });
 }
 
 /// A router with three objects and memory for one of four Data, a consumer and a producer.
@@ -32,7 +32,7 @@ fn bench(config: Config) -> (Bench, FaceId, FaceId) {
     let (consumer, producer) = (bench.app(), bench.remote());
     bench.route("/", producer, 0);
     register(&bench.fw);
-    bench.fw.objects_room(100, 4 * one());
+    bench.fw.objects().room(100, 4 * one());
     (bench, consumer, producer)
 }
 
@@ -47,7 +47,8 @@ fn is_cached(bench: &Bench, uri: &str) -> bool {
 
 #[test]
 fn registered_objects_are_kept_by_plan_and_all_else_by_the_policy() {
-    let config = Config { cs_packets_max: 2, cs_policy: CsPolicy::Lru, ..config() };
+    let config =
+        Config { cs: CsLimits { packets_max: 2, ..config().cs }, cs_policy: CsPolicy::Lru, ..config() };
     let (mut bench, consumer, producer) = bench(config);
     plan(&bench.fw, 0, ObjectPlace::Memory, 1);
     plan(&bench.fw, 1, ObjectPlace::Nowhere, 9);
@@ -67,21 +68,21 @@ fn registered_objects_are_kept_by_plan_and_all_else_by_the_policy() {
     bench.expire();
     assert!(is_cached(&bench, "/a/six/0") && (0..4).all(|i| !is_cached(&bench, &format!("/a/one/{i}"))));
     assert!(is_cached(&bench, "/b/else/3"), "whatever objects do, the policy's Data stay");
-    let counts = bench.fw.object_counts();
+    let counts = bench.fw.objects().counts();
     assert_eq!((counts.held, counts.packets, counts.evicted, counts.evicted_data), (1, 1, 1, 4));
-    assert_eq!((counts.admitted, counts.refused, bench.fw.cs_status().packets), (5, 4, 2));
+    assert_eq!((counts.admitted, counts.refused, bench.fw.cs().status().packets), (5, 4, 2));
 }
 
 #[test]
 fn data_of_no_object_are_refused_where_only_objects_are_kept() {
     let (bench, consumer, producer) = bench(config());
-    bench.fw.objects_only(true);
+    bench.fw.objects().only(true);
     plan(&bench.fw, 0, ObjectPlace::Memory, 1);
     fetch(&bench, consumer, producer, "/a/one/0");
     fetch(&bench, consumer, producer, "/b/else/0");
     assert!(is_cached(&bench, "/a/one/0") && !is_cached(&bench, "/b/else/0"));
-    assert_eq!(bench.fw.object_counts().unregistered, 1);
-    bench.fw.objects_only(false);
+    assert_eq!(bench.fw.objects().counts().unregistered, 1);
+    bench.fw.objects().only(false);
     fetch(&bench, consumer, producer, "/b/else/1");
     assert!(is_cached(&bench, "/b/else/1"));
 }
@@ -89,10 +90,10 @@ fn data_of_no_object_are_refused_where_only_objects_are_kept() {
 #[test]
 fn without_room_for_objects_their_data_are_as_all_others() {
     let (bench, consumer, producer) = bench(config());
-    bench.fw.objects_room(0, 0);
+    bench.fw.objects().room(0, 0);
     fetch(&bench, consumer, producer, "/a/two/0");
     assert!(is_cached(&bench, "/a/two/0"));
-    assert_eq!((bench.fw.object_counts().packets, bench.fw.cs_status().packets), (0, 1));
+    assert_eq!((bench.fw.objects().counts().packets, bench.fw.cs().status().packets), (0, 1));
 }
 
 #[test]
@@ -102,9 +103,9 @@ fn a_file_that_leaves_the_catalogue_is_no_longer_cached() {
     fetch(&bench, consumer, producer, "/a/one/0");
     let six = name("/a/six");
     let names = [ObjectName { name: six.as_name(), object: 0, id: 102 }];
-    assert_eq!(bench.fw.objects_set(names), Ok(1));
+    assert_eq!(bench.fw.objects().set(names), Ok(1));
     assert!(!is_cached(&bench, "/a/one/0"));
-    assert_eq!(bench.fw.object_counts().octets, 0);
+    assert_eq!(bench.fw.objects().counts().octets, 0);
 }
 
 #[test]
@@ -112,11 +113,11 @@ fn erasing_takes_out_data_of_objects_too() {
     let (bench, consumer, producer) = bench(config());
     plan(&bench.fw, 0, ObjectPlace::Memory, 1);
     (0..3).for_each(|i| fetch(&bench, consumer, producer, &format!("/a/one/{i}")));
-    assert_eq!(bench.fw.cs_erase(name("/a/one/1").as_name(), 10), (1, false));
-    assert_eq!(bench.fw.object_held(0).packets, 2);
+    assert_eq!(bench.fw.cs().erase(name("/a/one/1").as_name(), 10), (1, false));
+    assert_eq!(bench.fw.objects().held(0).packets, 2);
     fetch(&bench, consumer, producer, "/b/else/0");
-    assert_eq!(bench.fw.cs_erase(name("/").as_name(), 10), (3, false));
-    assert_eq!((bench.fw.object_held(0).packets, bench.fw.object_counts().reserved), (0, 0));
+    assert_eq!(bench.fw.cs().erase(name("/").as_name(), 10), (3, false));
+    assert_eq!((bench.fw.objects().held(0).packets, bench.fw.objects().counts().reserved), (0, 0));
 }
 
 ///
@@ -126,7 +127,7 @@ fn an_object_that_is_planned_for_the_tier_is_given_to_it_as_its_data_come() {
     let (consumer, producer) = (tiered.bench.app(), tiered.bench.remote());
     tiered.bench.route("/", producer, 0);
     register(&tiered.bench.fw);
-    tiered.bench.fw.objects_room(100, 4 * one());
+    tiered.bench.fw.objects().room(100, 4 * one());
     plan(&tiered.bench.fw, 0, ObjectPlace::Tier, 5);
     plan(&tiered.bench.fw, 1, ObjectPlace::Memory, 5);
     let fetch = |tiered: &mut Tiered, uri: &str| {
@@ -152,6 +153,6 @@ fn an_object_that_is_planned_for_the_tier_is_given_to_it_as_its_data_come() {
     tiered.bench.fw.expire(tiered.bench.now_ns, &mut tiered.home);
     let given: Vec<Packet> = tiered.home.given.drain(..).map(|leaving| leaving.packet).collect();
     assert_eq!(given, [data("/a/two/0")]);
-    let counts = tiered.bench.fw.object_counts();
+    let counts = tiered.bench.fw.objects().counts();
     assert_eq!((counts.to_tier, counts.evicted, tiered.bench.fw.counters().tier.writes), (2, 1, 2));
 }

@@ -184,7 +184,7 @@ fn data_that_satisfies_two_interests_of_a_face_is_sent_once_for_each_token() {
     let (consumer, upstream) = (bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
     for (tokens, copies) in [([[1], [1]], 1), ([[1], [2]], 2)] {
-        bench.fw.cs_erase(name("/").as_name(), 10);
+        bench.fw.cs().erase(name("/").as_name(), 10);
         bench.receive_with(consumer, interest("/a").can_be_prefix().build(), token(&tokens[0]));
         bench.receive_with(consumer, interest("/a/b").build(), token(&tokens[1]));
         assert_eq!(bench.receive(upstream, data("/a/b")).len(), copies);
@@ -198,7 +198,7 @@ fn an_application_reached_by_fib_and_by_binding_is_asked_once() {
     bench.strategy("/", "/localhost/nfd/strategy/multicast");
     bench.route("/a", app, 0);
     bench.route("/a", FaceId::LOCAL, 0);
-    bench.fw.bpt_bind(app, name("/a/b").as_name()).unwrap();
+    bench.fw.bindings().bind(app, name("/a/b").as_name()).unwrap();
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b/c").build())), [app]);
 }
 
@@ -377,7 +377,7 @@ fn next_hop_face_id_is_obeyed_only_from_faces_with_local_fields() {
     let to = |face: FaceId| LpHeaders { next_hop_face_id: Some(face.0), ..LpHeaders::default() };
     assert!(bench.receive_with(app, interest("/a").build(), to(chosen)).is_empty());
     assert_eq!(bench.dropped(DropReason::NextHopRefused), 1);
-    bench.fw.face_set_local_fields(app, true).unwrap();
+    bench.fw.faces().set_local_fields(app, true).unwrap();
     let sent = bench.receive_with(app, interest("/a").build(), to(chosen));
     assert_eq!(faces(&sent), [chosen]);
     assert_eq!(sent[0].1.headers.next_hop_face_id, None);
@@ -484,9 +484,9 @@ fn unsolicited_data_is_cached_as_the_policy_says() {
         let bench = Bench::with(namely_forwarder::Config { unsolicited: policy, ..config() });
         let (app, remote) = (bench.app(), bench.remote());
         bench.receive(app, data("/local"));
-        assert_eq!(bench.fw.cs_status().packets, local, "{policy:?}");
+        assert_eq!(bench.fw.cs().status().packets, local, "{policy:?}");
         bench.receive(remote, data("/network"));
-        assert_eq!(bench.fw.cs_status().packets, local + network, "{policy:?}");
+        assert_eq!(bench.fw.cs().status().packets, local + network, "{policy:?}");
         assert_eq!(bench.dropped(DropReason::Unsolicited) as usize, 2 - local - network);
     }
 }

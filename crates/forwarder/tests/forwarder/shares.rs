@@ -2,7 +2,7 @@
 //! others are served.
 
 use crate::bench::*;
-use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, HolderId};
+use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, HolderId, PitLimits};
 use namely_wire::NackReason;
 
 /// The faces that were refused or told that their Interest gave way.
@@ -20,9 +20,12 @@ fn flood(bench: &Bench, face: FaceId, label: &str, count: usize) -> Vec<FaceId> 
 
 fn bench(pit_entries_max: usize) -> (Bench, FaceId) {
     let limits = Config {
-        pit_entries_max,
-        pit_entries_per_face_max: pit_entries_max,
-        pit_entries_per_holder_max: pit_entries_max,
+        pit: PitLimits {
+            entries_max: pit_entries_max,
+            entries_per_face_max: pit_entries_max,
+            entries_per_holder_max: pit_entries_max,
+            ..config().pit
+        },
         ..config()
     };
     let bench = Bench::with(limits);
@@ -40,7 +43,7 @@ fn a_face_that_goes_leaves_nothing_pending_within_a_second() {
     bench.route("/a", upstream, 0);
     let holder = HolderId(7);
     let join = |bench: &Bench| bench.fw.face_register_for(FaceProperties::remote(), holder).unwrap();
-    let (one, two, per_face_max) = (join(&bench), join(&bench), config().pit_entries_per_face_max);
+    let (one, two, per_face_max) = (join(&bench), join(&bench), config().pit.entries_per_face_max);
     for face in [one, two] {
         assert!(flood(&bench, face, &face.to_string(), per_face_max).is_empty());
         assert_eq!(flood(&bench, face, "more", 1), [face]);
@@ -75,7 +78,7 @@ fn what_is_entered_while_the_face_goes_is_swept_as_well() {
     let (bench, _) = bench(1000);
     let face = bench.remote();
     assert!(flood(&bench, face, "x", 100).is_empty());
-    let hold = bench.fw.face_hold(face).unwrap();
+    let hold = bench.fw.faces().hold(face).unwrap();
     bench.fw.face_release(face).unwrap();
     let mut now_ns = bench.now_ns;
     let mut expire = || {
@@ -144,7 +147,7 @@ fn what_another_one_waits_for_is_not_what_the_largest_pays_with() {
 #[test]
 fn who_has_less_than_its_reserve_gets_in_and_never_pays() {
     let (bench, _) = bench(2000);
-    let reserve = config().pit_entries_reserve;
+    let reserve = config().pit.entries_reserve;
     let small = bench.remote();
     assert!(flood(&bench, small, "small", reserve).is_empty());
     // All others are alike, and have more than the reserve.

@@ -92,13 +92,13 @@ impl Net {
     }
 
     fn route(&self, node: usize, prefix: &str, face: FaceId, cost: u64) {
-        self.nodes[node].fib_add_nexthop(name(prefix).as_name(), face, cost).unwrap();
+        self.nodes[node].fib().add_nexthop(name(prefix).as_name(), face, cost).unwrap();
     }
 
     fn multicast(&self, prefix: &str) {
         let strategy = name("/localhost/nfd/strategy/multicast");
         self.nodes.iter().for_each(|node| {
-            node.strategy_set(name(prefix).as_name(), strategy.as_name()).unwrap();
+            node.strategies().set(name(prefix).as_name(), strategy.as_name()).unwrap();
         });
     }
 

@@ -158,13 +158,13 @@ fn the_strategy_of_the_longest_prefix_applies_until_it_is_unset() {
     let asked = |uri: &str| bench.receive(consumer, interest(uri).build()).len();
     assert_eq!((asked("/a"), asked("/a/b"), asked("/a/b/c"), asked("/a/bc")), (2, 1, 1, 2));
     let b = name("/a/b");
-    assert_eq!(bench.fw.strategy_unset(b.as_name()), Ok(true));
-    assert_eq!(bench.fw.strategy_unset(b.as_name()), Ok(false));
+    assert_eq!(bench.fw.strategies().unset(b.as_name()), Ok(true));
+    assert_eq!(bench.fw.strategies().unset(b.as_name()), Ok(false));
     assert_eq!(asked("/a/b/d"), 2);
-    assert_eq!(bench.fw.strategy_unset(name("/").as_name()), Err(StrategyError::Root));
-    let unknown = bench.fw.strategy_set(b.as_name(), name("/localhost/nfd/strategy/ncc").as_name());
+    assert_eq!(bench.fw.strategies().unset(name("/").as_name()), Err(StrategyError::Root));
+    let unknown = bench.fw.strategies().set(b.as_name(), name("/localhost/nfd/strategy/ncc").as_name());
     assert_eq!(unknown, Err(StrategyError::Unknown));
-    let choices = bench.fw.strategy_snapshot();
+    let choices = bench.fw.strategies().snapshot();
     assert_eq!(choices.len(), 1);
     assert_eq!(choices[0].strategy, name("/localhost/nfd/strategy/multicast/v=4"));
 }

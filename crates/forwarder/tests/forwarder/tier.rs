@@ -3,8 +3,8 @@
 
 use crate::bench::*;
 use namely_forwarder::{
-    Completion, Config, FaceId, FaceProperties, Leaving, Outgoing, Output, Received, Ticket, TierAnswer,
-    TierWrite, Wanted,
+    Completion, Config, CsLimits, FaceId, FaceProperties, Leaving, Outgoing, Output, Received, Ticket,
+    TierAnswer, TierWrite, Wanted,
 };
 use namely_wire::{DataView, LpHeaders, Name};
 
@@ -287,7 +287,11 @@ fn an_interest_by_digest_takes_the_data_with_that_digest_from_the_tier_and_no_ot
 
 #[test]
 fn what_leaves_the_memory_is_offered_with_whether_it_was_asked_for_unless_the_tier_has_it() {
-    let config = Config { cs_packets_max: 2, cs_policy: namely_forwarder::CsPolicy::Lru, ..config() };
+    let config = Config {
+        cs: CsLimits { packets_max: 2, ..config().cs },
+        cs_policy: namely_forwarder::CsPolicy::Lru,
+        ..config()
+    };
     let mut tiered = Tiered::with(config, TierAnswer::Absent);
     let (consumer, upstream) = (tiered.bench.app(), tiered.bench.remote());
     tiered.bench.route("/", upstream, 0);

@@ -16,7 +16,7 @@ fn bench() -> (Bench, FaceId, [FaceId; 3]) {
     let names =
         files.iter().map(|(name, object)| ObjectName { name: name.as_name(), object: *object, id: 100 });
     assert_eq!(
-        bench.fw.objects_set(names.map(|n| ObjectName { id: n.id + u64::from(n.object), ..n })),
+        bench.fw.objects().set(names.map(|n| ObjectName { id: n.id + u64::from(n.object), ..n })),
         Ok(3)
     );
     (bench, consumer, hops)
@@ -35,22 +35,22 @@ fn exchange(bench: &Bench, consumer: FaceId, uri: &str, who: FaceId) {
 #[test]
 fn an_objects_interests_go_where_they_are_directed_and_others_by_best_route() {
     let (bench, consumer, hops) = bench();
-    bench.fw.object_direct(3, Some(hops[2]));
-    bench.fw.object_direct(4, Some(hops[1]));
+    bench.fw.objects().direct(3, Some(hops[2]));
+    bench.fw.objects().direct(4, Some(hops[1]));
     exchange(&bench, consumer, "/a/one/0", hops[2]);
     exchange(&bench, consumer, "/a/two/0", hops[2]);
     exchange(&bench, consumer, "/a/three/0", hops[1]);
     exchange(&bench, consumer, "/a/four/0", hops[0]);
-    assert_eq!(bench.fw.object_of(name("/a/one/0").as_name()), Some(3));
-    assert_eq!(bench.fw.object_of(name("/a/four/0").as_name()), None);
+    assert_eq!(bench.fw.objects().of(name("/a/one/0").as_name()), Some(3));
+    assert_eq!(bench.fw.objects().of(name("/a/four/0").as_name()), None);
 }
 
 #[test]
 fn all_packets_of_an_object_go_one_way_until_nothing_was_asked_for_200_ms() {
     let (mut bench, consumer, hops) = bench();
-    bench.fw.object_direct(3, Some(hops[1]));
+    bench.fw.objects().direct(3, Some(hops[1]));
     exchange(&bench, consumer, "/a/one/0", hops[1]);
-    bench.fw.object_direct(3, Some(hops[2]));
+    bench.fw.objects().direct(3, Some(hops[2]));
     for i in 1..6 {
         bench.advance_ms(199);
         exchange(&bench, consumer, &format!("/a/two/{i}"), hops[1]);
@@ -66,7 +66,7 @@ fn a_lock_lasts_twice_the_longest_round_trip() {
     bench.advance_ms(300);
     assert_eq!(faces(&bench.receive(hops[0], data("/a/one/0"))), [consumer]);
     exchange(&bench, consumer, "/a/one/1", hops[0]);
-    bench.fw.object_direct(3, Some(hops[1]));
+    bench.fw.objects().direct(3, Some(hops[1]));
     bench.advance_ms(599);
     exchange(&bench, consumer, "/a/one/2", hops[0]);
     bench.advance_ms(600);
@@ -76,13 +76,13 @@ fn a_lock_lasts_twice_the_longest_round_trip() {
 #[test]
 fn a_retransmission_a_nack_and_a_timeout_end_the_lock_and_the_way_is_left_for_as_long() {
     let (mut bench, consumer, hops) = bench();
-    bench.fw.object_direct(3, Some(hops[1]));
+    bench.fw.objects().direct(3, Some(hops[1]));
     assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[1]]);
     bench.advance_ms(50);
     assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[0]], "a retransmission goes another way");
     exchange(&bench, consumer, "/a/one/1", hops[0]);
 
-    bench.fw.object_direct(4, Some(hops[2]));
+    bench.fw.objects().direct(4, Some(hops[2]));
     let sent = bench.receive(consumer, interest("/a/three/0").build());
     assert_eq!(faces(&sent), [hops[2]]);
     bench.nack(hops[2], sent[0].1.packet.clone(), NackReason::Congestion);
@@ -115,13 +115,13 @@ fn an_interest_that_comes_again_at_its_end_goes_another_way_than_the_cheapest_th
 #[test]
 fn a_direction_whose_face_or_route_has_gone_is_left() {
     let (bench, consumer, hops) = bench();
-    bench.fw.object_direct(3, Some(hops[1]));
+    bench.fw.objects().direct(3, Some(hops[1]));
     exchange(&bench, consumer, "/a/one/0", hops[1]);
-    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[1]);
+    bench.fw.fib().remove_nexthop(name("/a").as_name(), hops[1]);
     exchange(&bench, consumer, "/a/one/1", hops[0]);
     bench.fw.face_release(hops[0]).unwrap();
     exchange(&bench, consumer, "/a/one/2", hops[2]);
-    bench.fw.object_direct(3, None);
+    bench.fw.objects().direct(3, None);
     exchange(&bench, consumer, "/a/two/0", hops[2]);
 }
 
@@ -129,10 +129,10 @@ fn a_direction_whose_face_or_route_has_gone_is_left() {
 fn neighbours_at_the_limit_are_known_and_one_more_counts_as_a_consumer() {
     let (bench, _, _) = bench();
     let faces: Vec<FaceId> = (0..=OBJECT_NEIGHBOURS_MAX).map(|_| bench.remote()).collect();
-    bench.fw.object_neighbours(&faces);
+    bench.fw.objects().neighbours(&faces);
     let ask = |face: FaceId, i: usize| {
         bench.receive(face, interest(&format!("/a/one/{i}")).build());
-        bench.fw.object_asked(3)
+        bench.fw.objects().asked(3)
     };
     assert_eq!(ask(faces[OBJECT_NEIGHBOURS_MAX - 1], 0), 0);
     assert_eq!(ask(faces[OBJECT_NEIGHBOURS_MAX], 1), 1);
@@ -142,8 +142,8 @@ fn neighbours_at_the_limit_are_known_and_one_more_counts_as_a_consumer() {
 fn demand_is_what_is_asked_here_and_not_again_and_not_by_neighbours() {
     let (mut bench, consumer, hops) = bench();
     let (other, neighbour) = (bench.app(), bench.remote());
-    bench.fw.object_neighbours(&[hops[0], neighbour]);
-    let asked = |bench: &Bench| [3, 4].map(|object| bench.fw.object_asked(object));
+    bench.fw.objects().neighbours(&[hops[0], neighbour]);
+    let asked = |bench: &Bench| [3, 4].map(|object| bench.fw.objects().asked(object));
     ask(&bench, consumer, "/a/one/0");
     assert_eq!(asked(&bench), [1, 0]);
     bench.advance_ms(50);

@@ -118,7 +118,7 @@ fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_s
         world.faces.borrow_mut().get_mut(&id).unwrap().face_scope = FaceScope::NonLocal;
     }
     for id in [far, near, next] {
-        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(id), id).unwrap();
+        world.tables.fib().add_nexthop(name("/a").as_name(), FaceId(id), id).unwrap();
     }
     let mut number = 0;
     let mut ask = |uri: &str| {
@@ -150,12 +150,15 @@ fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_s
 
 #[test]
 fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
-    let world = World::with(Config { nexthops_max: HOP_NEXT_MAX + 1, ..Config::new(sha256) });
+    let world = World::with(Config {
+        fib: FibLimits { nexthops_max: HOP_NEXT_MAX + 1, ..FibLimits::default() },
+        ..Config::new(sha256)
+    });
     world.management.borrow_mut().set_policy(Policy { explain_to_network: true, ..policy() });
     let asks = world.add_face("udp4://192.0.2.1:6363");
     for (hops, number) in (1..=HOP_NEXT_MAX + 1).zip(0..) {
         let face = world.add_face("udp4://192.0.2.9:6363");
-        world.tables.fib_add_nexthop(name("/a").as_name(), FaceId(face), 0).unwrap();
+        world.tables.fib().add_nexthop(name("/a").as_name(), FaceId(face), 0).unwrap();
         let interest = InterestBuilder::new(hop_name(&name("/a"), number)).build();
         let replies = world.ask_from(&interest, asks, false, Requester::Unknown).0;
         let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();

@@ -7,7 +7,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Received, Router, WALK_PLACES};
+use namely_forwarder::{
+    Config, FaceId, FaceProperties as ForwarderFace, FibLimits, Received, RibLimits, Router, WALK_PLACES,
+};
 use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
     Faces, HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace,
@@ -271,7 +273,10 @@ fn a_user_registers_under_the_own_prefix_for_the_own_face_only() {
 
 #[test]
 fn one_user_at_its_limit_of_routes_is_told_which_and_others_are_served() {
-    let world = World::with(Config { rib_routes_per_holder_max: 2, ..Config::new(sha256) });
+    let world = World::with(Config {
+        rib: RibLimits { routes_per_holder_max: 2, ..RibLimits::default() },
+        ..Config::new(sha256)
+    });
     let (own, other, root) = (world.add_face("fd://1"), world.add_face("fd://2"), Requester::User(0));
     let register = |uri: &str, face, who| world.command(Command::RibRegister, &named(uri), face, who);
     assert_eq!(register("/home/x", own, USER).code, 200);
@@ -631,8 +636,11 @@ fn wanted(dataset: Dataset) -> Vec<u8> {
 
 /// A router with routes for `names`, and the face that they lead to.
 fn world_with_routes(names: u32) -> (World, u64) {
-    let world =
-        World::with(Config { rib_routes_max: 300_000, fib_entries_max: 300_000, ..Config::new(sha256) });
+    let world = World::with(Config {
+        rib: RibLimits { routes_max: 300_000, ..RibLimits::default() },
+        fib: FibLimits { entries_max: 300_000, ..FibLimits::default() },
+        ..Config::new(sha256)
+    });
     let face = world.add_face("fd://1");
     for n in 0..names {
         let route = Route { face_id: face, ..Route::default() };

@@ -28,7 +28,7 @@ impl Behaviour for Producer {
     fn start(&mut self, context: &mut Context<'_>) {
         let face = context.face();
         // Without the route nothing is ever asked here, which the consumers' counts show.
-        let _ = context.forwarder().fib_add_nexthop(self.prefix.as_name(), face, 0);
+        let _ = context.forwarder().fib().add_nexthop(self.prefix.as_name(), face, 0);
     }
 
     fn receive(&mut self, packet: &Received<Packet>, context: &mut Context<'_>) {

@@ -131,7 +131,7 @@ impl VipAgent {
         match &mut self.demand {
             Demand::Counted { packets } => {
                 for (k, told) in self.told.iter_mut().enumerate() {
-                    let asked = context.forwarder().object_asked(k as u32) * UNIT / (*packets).max(1);
+                    let asked = context.forwarder().objects().asked(k as u32) * UNIT / (*packets).max(1);
                     self.vip.plane_mut().ask(k, asked - *told);
                     *told = asked;
                 }
@@ -151,10 +151,10 @@ impl VipAgent {
         let plane = self.vip.plane();
         for (k, score) in plane.scores().iter().enumerate() {
             let face = plane.direction(k).map(|b| self.neighbours[b]);
-            context.forwarder().object_direct(k as u32, face);
+            context.forwarder().objects().direct(k as u32, face);
             if let Some(octets) = self.room {
                 let plan = ObjectPlan { place: self.place(k), worth: *score, octets };
-                context.forwarder().object_plan(k as u32, plan);
+                context.forwarder().objects().plan(k as u32, plan);
             }
         }
         if let Some(names) = &self.disk {
@@ -164,7 +164,7 @@ impl VipAgent {
         }
         if self.room.is_some() && context.now_ns() >= self.watch_from_ns {
             let is_held = |k: &usize| {
-                let held = context.forwarder().object_held(*k as u32);
+                let held = context.forwarder().objects().held(*k as u32);
                 held.packets > 0 && !held.is_leaving
             };
             self.held.push((0..plane.objects()).filter(is_held).collect());
@@ -224,9 +224,9 @@ impl Behaviour for VipAgent {
         let (face, prefix) = (context.face(), PREFIX.parse::<Name>());
         if let Ok(prefix) = prefix {
             // Without the route neighbours are never heard, which the plane's counters show.
-            let _ = context.forwarder().fib_add_nexthop(prefix.as_name(), face, 0);
+            let _ = context.forwarder().fib().add_nexthop(prefix.as_name(), face, 0);
         }
-        context.forwarder().object_neighbours(&self.neighbours);
+        context.forwarder().objects().neighbours(&self.neighbours);
         let begins_ns = self.begins_ns.unwrap_or_else(|| context.random().below(self.period_ns));
         context.wake_at(context.now_ns() + begins_ns);
     }

@@ -115,7 +115,7 @@ struct Silent;
 impl Behaviour for Silent {
     fn start(&mut self, context: &mut Context<'_>) {
         let face = context.face();
-        let _ = context.forwarder().fib_add_nexthop(prefix().as_name(), face, 0);
+        let _ = context.forwarder().fib().add_nexthop(prefix().as_name(), face, 0);
     }
 
     fn receive(&mut self, _: &namely_forwarder::Received<Packet>, _: &mut Context<'_>) {}

@@ -4,7 +4,7 @@ use lock_api::RawMutex;
 
 use super::accounting::Accounting;
 use super::index::Handle;
-use super::policy::Record;
+use super::policy::lists::Record;
 use super::{Arriving, Cs};
 use crate::counters::ObjectCounts;
 use crate::objects::Found;

@@ -13,10 +13,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::Config;
 use crate::cs::objects::TURN;
+use crate::cs::status::CsChange;
 use crate::cs::tests::Sent;
-use crate::cs::{CsChange, CsPolicy, Lookup, ObjectPlace};
+use crate::cs::{CsPolicy, Lookup, ObjectPlace};
 use crate::hash::NameHasher;
 use crate::interest_key::InterestKey;
+use crate::limits::CsLimits;
 use crate::prefix_table::with_key;
 
 type Packet = Arc<[u8]>;
@@ -45,12 +47,14 @@ fn in_memory(worth: u64, octets: u64) -> ObjectPlan {
 impl Store {
     fn new(packets: usize, octets: u64) -> Self {
         let config = Config {
-            cs_packets_max: 30,
-            cs_entries_max: 100,
+            cs: CsLimits { packets_max: 30, entries_max: 100, ..CsLimits::default() },
             cs_policy: CsPolicy::Lru,
             ..Config::new(|_| [0; 32])
         };
-        let store = Store { cs: Cs::new(&config).unwrap(), hasher: NameHasher::fixed() };
+        let store = Store {
+            cs: Cs::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve).unwrap(),
+            hasher: NameHasher::fixed(),
+        };
         store.cs.limit_objects(packets, octets);
         store
     }

@@ -3,14 +3,15 @@
 //! moves the border between the two lists its way.
 
 use super::ghosts::Ghosts;
-use super::{Arrival, List, Marks, OnHit, Policy, Records};
-use crate::config::ConfigError;
+use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};
+use crate::cs::policy::lists::{List, Records};
+use crate::error::ConfigError;
 use crate::slab::Id;
 
 /// The border is kept in so many parts of a packet.
 const PARTS: u64 = 256;
 
-pub(in crate::cs) struct Adaptive {
+pub(in super::super) struct Adaptive {
     once: List,
     again: List,
     once_ghosts: Ghosts,

@@ -5,7 +5,7 @@
 
 use super::lists::Chunked;
 use super::sparse::Sparse;
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::slab::{Id, NONE};
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,8 +5,10 @@ use core::cell::Cell;
 use core::fmt;
 
 use super::lists::Record;
-use super::{AnyPolicy, CsPolicy, Marks, OnHit, Policy, Records};
-use crate::config::ConfigError;
+use super::{AnyPolicy, CsPolicy};
+use crate::cs::policy::eviction::{Marks, OnHit, Policy};
+use crate::cs::policy::lists::Records;
+use crate::error::ConfigError;
 use crate::hash::mix;
 use crate::slab::{Id, NONE};
 

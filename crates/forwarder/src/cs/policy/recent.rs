@@ -4,7 +4,7 @@
 //! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
 
 use super::sparse::Sparse;
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::prefetch::prefetch;
 
 /// Slots of a set.

@@ -4,8 +4,9 @@
 //! to the main queue if it comes again.
 
 use super::recent::Recent;
-use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
-use crate::config::ConfigError;
+use crate::cs::policy::eviction::{Arrival, EVICTION_SCAN_MAX, Marks, OnHit, Policy};
+use crate::cs::policy::lists::{List, Records};
+use crate::error::ConfigError;
 use crate::slab::Id;
 
 /// The small queue's share of the store: one in so many.
@@ -15,7 +16,7 @@ const MARK_MAX: u8 = 3;
 /// Uses in the small queue that make a Data move to the main one.
 const PROMOTE: u8 = 2;
 
-pub(in crate::cs) struct S3Fifo {
+pub(in super::super) struct S3Fifo {
     small: List,
     main: List,
     ghosts: Recent,

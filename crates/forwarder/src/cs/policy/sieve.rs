@@ -1,10 +1,11 @@
 //! SIEVE (Zhang et al., NSDI 2024): one queue in the order of arrival, and a hand that goes from
 //! the oldest to the newest and round again, passing over what was requested since it last came by.
 
-use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
+use crate::cs::policy::eviction::{Arrival, EVICTION_SCAN_MAX, Marks, OnHit, Policy};
+use crate::cs::policy::lists::{List, Records};
 use crate::slab::Id;
 
-pub(in crate::cs) struct Sieve {
+pub(in super::super) struct Sieve {
     queue: List,
     /// Where the hand is; `None` at the oldest.
     hand: Option<Id>,

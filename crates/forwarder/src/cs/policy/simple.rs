@@ -2,19 +2,20 @@
 
 use alloc::boxed::Box;
 
-use super::{Arrival, List, Marks, OnHit, Policy, Records};
-use crate::config::ConfigError;
+use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};
+use crate::cs::policy::lists::{List, Records};
+use crate::error::ConfigError;
 use crate::pool::boxed;
 use crate::slab::Id;
 
 /// First in, first out.
-pub(in crate::cs) struct Fifo(List);
+pub(in super::super) struct Fifo(List);
 
 /// Least recently used leaves first.
-pub(in crate::cs) struct Lru(List);
+pub(in super::super) struct Lru(List);
 
 /// What came last leaves first.
-pub(in crate::cs) struct Noop(List);
+pub(in super::super) struct Noop(List);
 
 impl Default for Fifo {
     fn default() -> Self {
@@ -123,7 +124,7 @@ pub(super) const LFU_USES_MAX: usize = 255;
 
 /// Least frequently used leaves first, the least recently used among those: a list for each number
 /// of uses.
-pub(in crate::cs) struct Lfu {
+pub(in super::super) struct Lfu {
     /// The list at `n - 1` has what was used `n` times, and the number `n`.
     lists: Box<[List]>,
     /// No list below this one has anything in it.

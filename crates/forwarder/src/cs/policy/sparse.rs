@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pool::boxed;
 
 /// Items made at a time.

@@ -1,5 +1,6 @@
 //! Each policy beside a plain list that does what its paper says, and the bounds of all.
 
+use crate::cs::policy::eviction::EVICTION_SCAN_MAX;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 

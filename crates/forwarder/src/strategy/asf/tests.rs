@@ -10,7 +10,8 @@ use super::super::registry::AnyMemory;
 use super::super::{StrategyKind, Upstreams};
 use super::*;
 use crate::faces::{FaceProperties, Faces};
-use crate::pit::{OutRecord, OutRecords};
+use crate::limits::StrategyLimits;
+use crate::pit::entry::{OutRecord, OutRecords};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -99,7 +100,8 @@ impl Bench {
         let faces: &Faces<_> = alloc::boxed::Box::leak(Faces::new(16).unwrap().into());
         let ids: Vec<_> = (0..hops).map(|_| faces.register(FaceProperties::remote()).unwrap()).collect();
         let keys = ids.iter().map(|id| faces.hold(*id).unwrap().key()).collect();
-        Bench { faces, keys, records: StrategyMemory::new(4, 8).unwrap(), now_ns: SECOND }
+        let limits = StrategyLimits { prefixes_max: 4, faces_max: 8, ..StrategyLimits::default() };
+        Bench { faces, keys, records: StrategyMemory::new(&limits).unwrap(), now_ns: SECOND }
     }
 
     /// A new Interest: where it goes, and its probe.

@@ -1,11 +1,13 @@
 //! The records beside a plain list of when each prefix was used.
 
+use crate::strategy::hook::FaceRecords;
 use alloc::vec::Vec;
 
 use proptest::prelude::*;
 
 use super::super::asf::AsfMemory;
 use super::*;
+use crate::strategy::hook::Memory;
 
 type Records = StrategyMemory<parking_lot::RawMutex>;
 
@@ -17,7 +19,7 @@ fn random() -> u64 {
 }
 
 fn records(prefixes_max: usize) -> Records {
-    Records::new(prefixes_max, 2).unwrap()
+    Records::new(&StrategyLimits { prefixes_max, faces_max: 2, ..StrategyLimits::default() }).unwrap()
 }
 
 fn use_prefix(records: &Records, prefix_hash: u64, now_ns: u64) -> Option<MemoryId> {
@@ -35,7 +37,7 @@ fn prefixes_are_remembered_up_to_the_limit_and_one_more_is_counted() {
     assert!(use_prefix(&records, 3, 0).is_none());
     assert_eq!((records.len(), records.full()), (2, 1));
     assert!(use_prefix(&records, 1, 0).is_some(), "those that are there go on");
-    let none = Records::new(0, 2).unwrap();
+    let none = Records::new(&StrategyLimits { prefixes_max: 0, ..StrategyLimits::default() }).unwrap();
     assert_eq!((use_prefix(&none, 1, 0), none.full()), (None, 1));
 }
 

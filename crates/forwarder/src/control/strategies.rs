@@ -1,0 +1,79 @@
+//! Which strategy handles which names.
+
+use alloc::vec::Vec;
+
+use lock_api::RawMutex;
+use namely_wire::NameRef;
+use namely_wire::mgmt::StrategyChoice as Choice;
+
+use crate::error::ConfigError;
+use crate::limits::WALK_PLACES;
+use crate::name_keys::NameKeys;
+use crate::strategy::{ChosenStrategy, Named, StrategyChoice, StrategyError};
+
+/// The strategy choices: [`crate::Forwarder::strategies`].
+///
+/// A change takes the lock of the name's work memory, and under it that of the writers of choices.
+pub struct StrategyControl<'a, R> {
+    pub(crate) names: &'a NameKeys<R>,
+    pub(crate) strategies: &'a StrategyChoice<R>,
+}
+
+impl<R: RawMutex> StrategyControl<'_, R> {
+    /// Chooses the strategy for a prefix, by its name with or without version.
+    ///
+    /// # Errors
+    ///
+    /// [`StrategyError::Unknown`] if no strategy has this name, [`StrategyError::TableFull`] if
+    /// `strategy_choices_max` prefixes have a choice of their own.
+    pub fn set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<ChosenStrategy, StrategyError> {
+        let named = Named::from_name(strategy)?;
+        self.names.with(prefix, |key| self.strategies.set(key, named))?;
+        Ok(ChosenStrategy(named))
+    }
+
+    /// Removes a prefix's own choice; returns true if there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`StrategyError::Root`] for `/`, whose choice can be changed alone.
+    pub fn unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
+        self.names.with(prefix, |key| self.strategies.unset(key))
+    }
+
+    /// All choices, that of `/` first. Strategies are named with their version.
+    pub fn snapshot(&self) -> Vec<Choice> {
+        let (mut choices, mut from) = (Vec::new(), None);
+        loop {
+            from = self.show(from, WALK_PLACES, |prefix, chosen| {
+                choices.push(Choice { prefix: prefix.into(), strategy: chosen.name() });
+                true
+            });
+            if from.is_none() {
+                return choices;
+            }
+        }
+    }
+
+    /// Shows the choices of `places` places of the table, that of `/` before all others; see
+    /// [`super::FibControl::show`].
+    pub fn show(
+        &self,
+        from: Option<u32>,
+        places: u32,
+        mut show: impl FnMut(NameRef<'_>, ChosenStrategy) -> bool,
+    ) -> Option<u32> {
+        let octets = &mut self.names.work().octets;
+        self.strategies
+            .walk(from.unwrap_or(0), places, octets, |prefix, named| show(prefix, ChosenStrategy(named)))
+    }
+
+    /// As [`super::FibControl::make_room`], for [`StrategyControl::set`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`].
+    pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.strategies.make_room(names, octets)
+    }
+}

@@ -1,0 +1,43 @@
+//! What a Data needs of the limits, and whether it has it.
+
+use super::index::Handle;
+use super::policy::lists::Record;
+
+/// What a Data takes of the limits, and the hash of its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    pub(super) hash: u64,
+    pub(super) entries: u8,
+    pub(super) octets: u32,
+}
+
+/// So much of each of the three limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amount {
+    pub(super) packets: usize,
+    pub(super) entries: usize,
+    pub(super) octets: u64,
+}
+
+impl Need {
+    /// What one Data takes of the limits.
+    pub(super) fn amount(&self) -> Amount {
+        Amount { packets: 1, entries: usize::from(self.entries), octets: u64::from(self.octets) }
+    }
+
+    pub(super) fn record(&self, handle: Handle) -> Record {
+        let mut record = Record::new(self.hash);
+        (record.generation, record.octets, record.components) =
+            (handle.generation, self.octets, self.entries);
+        record
+    }
+}
+
+/// Outcome of admitting a Data.
+pub(super) enum Admitted {
+    Yes,
+    /// One more must leave first.
+    NotYet,
+    /// It does not fit into an empty store, or there is no memory for its record.
+    Never,
+}

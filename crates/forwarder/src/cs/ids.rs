@@ -1,0 +1,30 @@
+//! A few Data that a step of reading ahead has found, for the next one.
+
+use crate::slab::{Id, NONE};
+
+/// Data that are looked at together: those of a batch's group of packets.
+const GROUP: usize = 32;
+
+/// Data that a step has found, for the next one.
+pub(crate) struct Ids {
+    ids: [Id; GROUP],
+    len: usize,
+}
+
+impl Ids {
+    pub(super) fn none() -> Self {
+        Ids { ids: [NONE; GROUP], len: 0 }
+    }
+
+    /// Adds one, if there is room for it.
+    pub(super) fn push(&mut self, id: Id) {
+        if let Some(place) = self.ids.get_mut(self.len) {
+            *place = id;
+            self.len += 1;
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Id> + '_ {
+        self.ids.iter().take(self.len).copied()
+    }
+}

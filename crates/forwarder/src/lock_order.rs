@@ -1,0 +1,142 @@
+//! The order of the core's locks, in types. A lock has its level in its type, so that the
+//! declaration of a table shows under which locks its own may be taken; [`Lock::lock_under`]
+//! compiles only if the order is kept.
+//!
+//! From the outermost to the innermost:
+//!
+//! 1. [`RibLock`]: the RIB of a [`crate::Router`]. All that follow are taken under it.
+//! 2. [`NameLock`]: the work memory for the names of control calls. Under it those of PIT and
+//!    content store, of writers, of what strategies remember, and of discovery.
+//! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it that of writers.
+//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry those of writers, of what
+//!    strategies remember and of discovery, and the PIT's own stripes, wheels and grants.
+//! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it that
+//!    of what strategies remember.
+//! 6. [`MemoryLock`]: a part of what strategies remember. Nothing is taken under it.
+//! 7. [`DepartedLock`]: faces that have gone. Under it the grants of the PIT.
+//! 8. [`LeafLock`]: dead Nonces, discovery, announcements, regions, the list of faces. Nothing is
+//!    taken under it.
+//!
+//! The locks of the content store (a bucket and then a Data; the policy, alone) are taken under no
+//! lock but the first three, and none of the others is taken under them. Packets are sent
+//! ([`crate::Output::send`]) with no lock held, so that the home may call back.
+//!
+//! Readers of FIB, BPT, strategy choice and the names of objects take no lock. One that has met
+//! writers eight times takes their lock once; since that may be under a PIT entry, writers never
+//! look for a pending Interest.
+
+use core::ops::{Deref, DerefMut};
+
+use lock_api::{Mutex, MutexGuard, RawMutex};
+
+use crate::pit::entry::PitEntry;
+
+const RIB: u8 = 1;
+const NAME: u8 = 2;
+#[cfg(feature = "vip")]
+const EXCHANGE: u8 = 3;
+const PIT_ENTRY: u8 = 4;
+const WRITER: u8 = 5;
+const MEMORY: u8 = 6;
+const DEPARTED: u8 = 7;
+const LEAF: u8 = 8;
+
+/// See the module.
+pub(crate) type RibLock<R, T> = Lock<R, T, RIB>;
+/// See the module.
+pub(crate) type NameLock<R, T> = Lock<R, T, NAME>;
+/// See the module.
+#[cfg(feature = "vip")]
+pub(crate) type ExchangeLock<R, T> = Lock<R, T, EXCHANGE>;
+/// See the module.
+pub(crate) type WriterLock<R, T> = Lock<R, T, WRITER>;
+/// See the module.
+pub(crate) type MemoryLock<R, T> = Lock<R, T, MEMORY>;
+/// See the module.
+pub(crate) type DepartedLock<R, T> = Lock<R, T, DEPARTED>;
+/// See the module.
+pub(crate) type LeafLock<R, T> = Lock<R, T, LEAF>;
+
+pub(crate) type NameGuard<'a, R, T> = Guard<'a, R, T, NAME>;
+#[cfg(feature = "vip")]
+pub(crate) type ExchangeGuard<'a, R, T> = Guard<'a, R, T, EXCHANGE>;
+pub(crate) type MemoryGuard<'a, R, T> = Guard<'a, R, T, MEMORY>;
+pub(crate) type LeafGuard<'a, R, T> = Guard<'a, R, T, LEAF>;
+
+/// A lock of a level.
+pub(crate) struct Lock<R, T, const LEVEL: u8>(Mutex<R, T>);
+
+/// A lock of a level that is held.
+pub(crate) struct Guard<'a, R: RawMutex, T, const LEVEL: u8>(MutexGuard<'a, R, T>);
+
+/// Shows that a lock of a level is held.
+pub(crate) trait Holds<const LEVEL: u8> {}
+
+impl<R: RawMutex, T, const LEVEL: u8> Holds<LEVEL> for Guard<'_, R, T, LEVEL> {}
+
+/// Whoever can name an entry has locked it, or has taken it out of the table and is its one owner.
+impl<B> Holds<PIT_ENTRY> for PitEntry<B> {}
+
+impl<R: RawMutex, T, const LEVEL: u8> Lock<R, T, LEVEL> {
+    pub(crate) fn new(value: T) -> Self {
+        Lock(Mutex::new(value))
+    }
+
+    /// Takes the lock. The caller holds none, or holds those that its documentation names, all of
+    /// a lower level.
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Guard<'_, R, T, LEVEL> {
+        Guard(self.0.lock())
+    }
+
+    /// Takes the lock under another one, which must be of a lower level.
+    #[inline(always)]
+    pub(crate) fn lock_under<const OUTER: u8>(&self, outer: &impl Holds<OUTER>) -> Guard<'_, R, T, LEVEL> {
+        const { assert!(OUTER < LEVEL, "a lock is taken under one of a lower level") };
+        let _ = outer;
+        Guard(self.0.lock())
+    }
+
+    /// Takes the lock if nobody has it: for a caller that does not wait.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, R, T, LEVEL>> {
+        self.0.try_lock().map(Guard)
+    }
+
+    /// The lock as readers without a lock take it who have met too many writers.
+    #[inline(always)]
+    pub(crate) fn mutex(&self) -> &Mutex<R, T> {
+        &self.0
+    }
+}
+
+impl<R: RawMutex, T, const LEVEL: u8> Deref for Guard<'_, R, T, LEVEL> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<R: RawMutex, T, const LEVEL: u8> DerefMut for Guard<'_, R, T, LEVEL> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Raw = parking_lot::RawMutex;
+
+    #[test]
+    fn a_lock_is_taken_under_one_of_a_lower_level() {
+        let (rib, leaf) = (RibLock::<Raw, u8>::new(1), LeafLock::<Raw, u8>::new(2));
+        let outer = rib.lock();
+        *leaf.lock_under(&outer) += *outer;
+        assert_eq!(*leaf.lock(), 3);
+        assert!(rib.try_lock().is_none(), "the outer one is still held");
+    }
+}

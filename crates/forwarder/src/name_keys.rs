@@ -1,0 +1,62 @@
+//! Keys of names that come by no packet: of control calls, and of a forwarding hint beside a batch.
+//!
+//! Their hashes are more than a small stack has room for, so they lie in work memory that all such
+//! calls share, behind a lock that is taken before that of any table.
+
+use alloc::boxed::Box;
+
+use lock_api::RawMutex;
+use namely_wire::{NameRef, PACKET_OCTETS_MAX};
+
+use crate::error::ConfigError;
+use crate::hash::{NameHasher, NameHashes};
+use crate::lock_order::{NameGuard, NameLock};
+use crate::pool::boxed;
+use crate::prefix_table::{Key, NameOctets};
+
+/// What makes keys of names.
+pub(crate) struct NameKeys<R> {
+    pub(crate) hasher: NameHasher,
+    work: NameLock<R, Work>,
+}
+
+/// Work memory for one name.
+pub(crate) struct Work {
+    hashes: Box<[NameHashes]>,
+    /// Of a name that is read from a table.
+    pub(crate) octets: Box<NameOctets>,
+}
+
+impl Work {
+    pub(crate) fn new() -> Result<Self, ConfigError> {
+        let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
+        Ok(Work { hashes: boxed(1, NameHashes::new)?, octets })
+    }
+
+    /// For the hashes of a name.
+    pub(crate) fn hashes(&mut self) -> &mut NameHashes {
+        &mut self.hashes[0]
+    }
+
+    /// Both parts at once.
+    pub(crate) fn parts(&mut self) -> (&mut NameHashes, &mut NameOctets) {
+        (&mut self.hashes[0], &mut self.octets)
+    }
+}
+
+impl<R: RawMutex> NameKeys<R> {
+    pub(crate) fn new(hasher: NameHasher) -> Result<Self, ConfigError> {
+        Ok(NameKeys { hasher, work: NameLock::new(Work::new()?) })
+    }
+
+    /// Runs `with` on the key of `name`. What it does is short and comes by no other key: it holds
+    /// the work memory of all control calls.
+    pub(crate) fn with<T>(&self, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
+        with(Key::filled(&self.hasher, name, self.work.lock().hashes()))
+    }
+
+    /// The work memory, for a walk or for the names of a forwarding hint.
+    pub(crate) fn work(&self) -> NameGuard<'_, R, Work> {
+        self.work.lock()
+    }
+}

@@ -1,0 +1,61 @@
+//! What the lookups of a batch of packets read first, prefetched before any of them is processed.
+
+use lock_api::RawMutex;
+use namely_wire::tlv::read_tlv;
+use namely_wire::{PACKET_OCTETS_MAX, types};
+
+use crate::face_id::FaceId;
+use crate::hash::NameHashes;
+use crate::packet::{PacketBuf, Received};
+use crate::tables::Tables;
+
+/// Hashes the names of packets, and brings what their lookups read first into the processor's
+/// cache. Not inlined, nor are the pipelines: each frame is on the stack only while its work is
+/// done.
+#[inline(never)]
+pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
+    tables: &Tables<B, R>,
+    packets: &[(FaceId, Received<B>)],
+    hashes: &mut [NameHashes],
+) {
+    for ((_, received), hashes) in packets.iter().zip(hashes.iter_mut()) {
+        tables.names.hasher.fill(name_octets(received.packet.as_ref()), hashes);
+        tables.pit.prefetch_bucket(hashes.whole());
+        tables.fib.prefetch_lengths(hashes);
+    }
+    let is_interest = |received: &Received<B>| {
+        received.headers.nack.is_none() && received.packet.as_ref().first() == Some(&(types::INTEREST as u8))
+    };
+    let is_data = |received: &Received<B>| received.packet.as_ref().first() == Some(&(types::DATA as u8));
+    let those = |is: fn(&Received<B>) -> bool| {
+        let packets = packets.iter().zip(hashes.iter());
+        packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
+    };
+    // Each step prefetches what the next one reads: as late as can be, so that it has come by
+    // then.
+    those(is_interest).for_each(|hashes| tables.fib.prefetch_buckets(hashes));
+    tables.cs.prefetch_names(those(is_interest));
+    let leaving = tables.cs.prefetch_insertions(those(is_data));
+    for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {
+        if is_interest(received) {
+            tables.fib.prefetch_entry(hashes);
+        } else {
+            tables.pit.prefetch_entry(hashes.whole());
+        }
+    }
+    let found = tables.cs.prefetch_found(those(is_interest));
+    tables.cs.prefetch_leaving(&leaving);
+    tables.cs.prefetch_lists(those(is_data));
+    tables.cs.prefetch_packets(&found);
+}
+
+/// The octets of the name in a packet that was not checked; `None` if there is no name where it
+/// must be.
+pub(crate) fn name_octets(packet: &[u8]) -> &[u8] {
+    let name = || {
+        let outer = read_tlv(packet).ok()?;
+        let name = read_tlv(outer.value).ok().filter(|first| first.typ == types::NAME)?;
+        (packet.len() <= PACKET_OCTETS_MAX).then_some(name.value)
+    };
+    name().unwrap_or_default()
+}

@@ -1,0 +1,98 @@
+//! What released faces left behind, which is cleared in bounded turns: bindings, next hops, and the
+//! Interests that they waited for.
+
+use lock_api::RawMutex;
+
+use crate::face_id::FaceKey;
+use crate::packet::PacketBuf;
+use crate::reserve::Reserve;
+use crate::slab::Id;
+use crate::strategy::FibChange;
+use crate::tables::Tables;
+
+/// Entries of a released face that are cleared at once, of each kind.
+pub(crate) const SWEPT_AT_ONCE_MAX: usize = 256;
+
+/// Maximum number of table entries of released faces that are cleared in one turn, of each kind.
+const SWEPT_PER_TURN_MAX: usize = 256;
+
+/// Released faces that are looked at in one turn.
+const FACES_PER_TURN_MAX: usize = 256;
+
+/// Places of the PIT that one turn looks at. A turn every 10 ms looks at 800,000 in a second.
+const PIT_PLACES_PER_TURN: Id = 8192;
+
+/// The same for each entry of a caller's budget.
+const PIT_PLACES_PER_ENTRY: usize = 16;
+const PIT_TURN_NS: u64 = 10_000_000;
+
+/// Pending Interests that one turn takes out; after so many the next turn is due at once.
+const PIT_SWEPT_PER_TURN_MAX: usize = 512;
+
+/// Clears some of what tables hold by name of released faces; returns true if more remains.
+#[inline(never)]
+pub(crate) fn sweep_departed<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, budget: usize) -> bool {
+    let mut left = budget.min(SWEPT_PER_TURN_MAX);
+    for _ in 0..FACES_PER_TURN_MAX {
+        let Some(face) = tables.departed.first() else { return false };
+        if left == 0 || !sweep_tables(tables, face, &mut left) {
+            return true;
+        }
+        tables.departed.cleared(face);
+    }
+    tables.departed.first().is_some()
+}
+
+/// Clears up to `left` entries of each table of a face; returns true if none remain.
+fn sweep_tables<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, face: FaceKey, left: &mut usize) -> bool {
+    let mut work = tables.names.work();
+    let hasher = &tables.names.hasher;
+    let (most, mut nexthops) = (*left, 0);
+    let bindings = tables.bpt.remove_face(hasher, &mut work, face, most);
+    let are_left = tables.fib.remove_face(hasher, &mut work, face, most, |prefix| {
+        nexthops += 1;
+        tables.memory.fib_changed(prefix.hashes.whole(), FibChange::Removed(face));
+    });
+    *left -= bindings.max(nexthops).min(most);
+    bindings < most && !are_left
+}
+
+/// Clears some of what released faces waited for; returns when to go on if more remains. A face
+/// counts as swept when all places were looked at since nobody processed packets of it any more.
+#[inline(never)]
+pub(super) fn sweep_pending<B: PacketBuf, R: RawMutex>(
+    tables: &Tables<B, R>,
+    now_ns: u64,
+    budget: usize,
+) -> Option<u64> {
+    let from = tables.departed.turn_from(&tables.faces, &tables.pit)?;
+    // No lock is held over the places. A thread that comes meanwhile looks at the same ones, or at
+    // none.
+    let (next, is_more) = sweep_places(tables, from, now_ns, budget);
+    let again_ns = now_ns.saturating_add(if is_more { 0 } else { PIT_TURN_NS });
+    tables.departed.turn_ended(from, next, &tables.pit).then_some(again_ns)
+}
+
+/// Ends what waits for nobody but faces that have gone, in some places from `from` on. Returns where
+/// to go on, and whether as much has ended as may at once.
+#[inline(never)]
+fn sweep_places<B: PacketBuf, R: RawMutex>(
+    tables: &Tables<B, R>,
+    from: Id,
+    now_ns: u64,
+    budget: usize,
+) -> (Option<Id>, bool) {
+    let reserve = Reserve::new(0);
+    let is_gone = |face| !tables.faces.is_registered(face);
+    let mut left = budget.min(PIT_SWEPT_PER_TURN_MAX);
+    let places = budget.saturating_mul(PIT_PLACES_PER_ENTRY).min(PIT_PLACES_PER_TURN as usize) as Id;
+    let next = tables.pit.sweep(from, places, is_gone, &reserve, |entry| {
+        left -= 1;
+        tables.counters.unsatisfied.add(1);
+        tables.dead_nonces.add_sent(entry, &tables.names.hasher, now_ns);
+        tables.pit.recycle(entry);
+        left > 0
+    });
+    tables.settle(&reserve);
+    (next, left == 0)
+}
