@@ -10,7 +10,7 @@ use namely_wire::{
     DataBuilder, InterestBuilder, LpFraming, LpHeaders, Name, PACKET_OCTETS_MAX, encode_lp_header,
 };
 
-use super::{Done, End, STEP, name, nonce};
+use super::pace::{Done, End, STEP, name, nonce};
 use crate::attacks::Place;
 
 /// Interests that pend, in all.

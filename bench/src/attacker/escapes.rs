@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Done, End};
+use super::pace::{Done, End};
 use crate::attacks::Place;
 
 /// Refuses each command with such text.

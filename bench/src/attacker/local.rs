@@ -21,7 +21,7 @@ use rustix::net::{
     SocketType,
 };
 
-use super::{Done, End, name, nonce};
+use super::pace::{Done, End, name, nonce};
 use crate::attacks::Place;
 
 /// How long a socket's close(2) waits for a peer that does not read.

@@ -7,22 +7,21 @@
 mod datagrams;
 mod escapes;
 mod local;
+mod pace;
 mod plane;
 mod stations;
 mod streams;
 mod target;
 
-use std::collections::BTreeMap;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 
+pub use self::pace::Done;
+use self::pace::{End, STEP};
 use crate::attacks::{Attack, Place};
 use crate::error::Error;
-
-/// How long an attacker sleeps between two portions of what it sends.
-const STEP: Duration = Duration::from_millis(5);
 
 /// Options of one attacker's process.
 #[derive(Debug, Args)]
@@ -53,9 +52,6 @@ const NOBODY: u32 = 65_534;
 
 /// What an attacker calls the processor time that it took.
 pub(crate) const CPU_MS: &str = "cpu_ms";
-
-/// What an attacker did, by what it is called.
-pub type Done = BTreeMap<&'static str, u64>;
 
 /// Attacks, and prints what was done as one line of JSON.
 pub fn run(options: &Attacker) -> Result<(), Error> {
@@ -132,62 +128,10 @@ fn become_somebody_else() -> bool {
     rustix::process::geteuid().is_root() && rustix::thread::set_thread_uid(uid).is_ok()
 }
 
-/// When an attack ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
-    started: Instant,
-    length: Duration,
-}
-
-impl End {
-    fn after(length: Duration) -> Self {
-        End { started: Instant::now(), length }
-    }
-
-    /// Whether there is time left.
-    fn is_ahead(&self) -> bool {
-        self.started.elapsed() < self.length
-    }
-
-    /// Sleeps for `time`, at most until the end.
-    fn sleep(&self, time: Duration) {
-        std::thread::sleep(time.min(self.length.saturating_sub(self.started.elapsed())));
-    }
-
-    /// Waits for the end.
-    fn wait(&self) {
-        self.sleep(self.length);
-    }
-
-    /// Does `total` things one after the other, spread evenly over `share` of the time; returns how
-    /// many there was time for. One that fails counts as none.
-    fn spread(&self, total: u64, share: f64, mut each: impl FnMut(u64) -> io::Result<()>) -> u64 {
-        let length = self.length.mul_f64(share).max(STEP);
-        let (started, mut next, mut done) = (Instant::now(), 0, 0);
-        while next < total && self.is_ahead() {
-            let part = started.elapsed().as_secs_f64() / length.as_secs_f64();
-            let due = ((part * total as f64) as u64 + 1).min(total);
-            while next < due && self.is_ahead() {
-                done += u64::from(each(next).is_ok());
-                next += 1;
-            }
-            self.sleep(STEP);
-        }
-        done
-    }
-}
-
-/// A Nonce that differs from one number to the next.
-fn nonce(number: u64) -> [u8; 4] {
-    (number as u32).wrapping_mul(0x9e37_79b9).wrapping_add(std::process::id()).to_be_bytes()
-}
-
-fn name(uri: &str) -> io::Result<namely_wire::Name> {
-    uri.parse().map_err(|e| io::Error::other(format!("{uri} is not a name: {e}")))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]

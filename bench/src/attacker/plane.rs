@@ -10,7 +10,7 @@ use namely_vip::limits::OFFERS_MAX;
 use namely_vip::message::{self, About, Offer};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto};
 
-use super::{Done, End, STEP, nonce};
+use super::pace::{Done, End, STEP, nonce};
 use crate::attacks::Place;
 
 /// Packets a second in the neighbor's name.

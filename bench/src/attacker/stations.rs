@@ -13,7 +13,7 @@ use namely_wire::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{Done, End, STEP};
+use super::pace::{Done, End, STEP};
 use crate::attacks::{Attack, Place, Segment};
 
 /// Time between two hellos of a station.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use namely_wire::InterestBuilder;
 
-use super::{Done, End, name, nonce};
+use super::pace::{Done, End, name, nonce};
 use crate::attacks::Place;
 
 /// Connections that do not read: half by Unix socket, half by TCP.

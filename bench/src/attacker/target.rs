@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Done, End};
+use super::pace::{Done, End};
 use crate::attacks::{DIRECTORIES, FILES, Place};
 
 /// For how long a directory is a link.
