@@ -45,9 +45,9 @@
 //!
 //! The module `lock_order` has their order, and the types that hold to it. Faces are held and put
 //! without a lock; FIB, BPT, strategy choice and the names of objects are read without one. The PIT
-//! has a lock for each bucket and one for each entry. The content store has one for each bucket, one
-//! for each Data, and one for its policy and limits. [`Output::send`] is called with no lock held:
-//! it may call back.
+//! has a lock for each bucket and one for each entry. The content store has one for each bucket,
+//! one for each Data, and one for its policy and limits. [`Output::send`] is called with no lock
+//! held: it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
 //! describes.
