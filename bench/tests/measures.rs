@@ -3,6 +3,7 @@
 
 mod attacks;
 mod compare;
+mod instructions;
 mod links;
 mod tables;
 mod trees;

@@ -110,7 +110,8 @@ impl<R: RawMutex> Departed<R> {
         self.0.lock().tables.remove(&face);
     }
 
-    /// The place of the PIT from which a turn of the sweep goes on; `None` if no face waits for one.
+    /// The place of the PIT from which a turn of the sweep goes on; `None` if no face waits for
+    /// one.
     pub(crate) fn turn_from<B: AsRef<[u8]> + Clone>(&self, faces: &Faces<R>, pit: &Pit<B, R>) -> Option<Id> {
         let mut gone = self.0.lock();
         if gone.next.is_none() && !gone.begin_sweep(faces, pit) {

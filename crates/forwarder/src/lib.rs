@@ -45,9 +45,9 @@
 //!
 //! The module `lock_order` has their order, and the types that hold to it. Faces are held and put
 //! without a lock; FIB, BPT, strategy choice and the names of objects are read without one. The PIT
-//! has a lock for each bucket and one for each entry, the content store one for each bucket and each
-//! Data, and one for its policy and limits. [`Output::send`] is called with no lock held, so it may
-//! call back.
+//! has a lock for each bucket and one for each entry, the content store one for each bucket and
+//! each Data, and one for its policy and limits. [`Output::send`] is called with no lock held, so
+//! it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
 //! describes.

@@ -136,8 +136,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             }
             // A face that had none costs something, too.
             left = left.saturating_sub((before - rib.len()).max(1));
-            // Under the RIB's lock nobody else sweeps, and faces are added at the other end: the first
-            // one is still this one.
+            // Under the RIB's lock nobody else sweeps, and faces are added at the other end: the
+            // first one is still this one.
             self.departed.lock_under(&rib).pop_front();
         }
         !self.departed.lock().is_empty()

@@ -13,8 +13,8 @@ use crate::strategy::memory_id::MemoryId;
 use crate::tables::Tables;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
-/// [`crate::Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
-/// is due at once again.
+/// [`crate::Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The
+/// rest is due at once again.
 pub(crate) const EXPIRED_PER_CALL_MAX: usize = 512;
 
 /// How long after a turn of what tables hold of released faces the next one comes.

@@ -73,8 +73,8 @@ pub(super) fn sweep_pending<B: PacketBuf, R: RawMutex>(
     tables.departed.turn_ended(from, next, &tables.pit).then_some(again_ns)
 }
 
-/// Ends what waits for nobody but faces that have gone, in some places from `from` on. Returns where
-/// to go on, and whether as much has ended as may at once.
+/// Ends what waits for nobody but faces that have gone, in some places from `from` on. Returns
+/// where to go on, and whether as much has ended as may at once.
 #[inline(never)]
 fn sweep_places<B: PacketBuf, R: RawMutex>(
     tables: &Tables<B, R>,

@@ -1,8 +1,12 @@
-//! `instructions`: what fixed work costs the core, in instructions, beside a snapshot.
+//! `instructions`: the cost of fixed work in instructions, beside a snapshot: an exchange in the
+//! core, and a segment of a file in `namely serve` and `namely get`.
 //!
 //! Instructions do not depend on how busy the machine is, so that a change of a few percent shows
-//! in one run. What is counted is the difference between doing the work twice as often and once:
-//! starting the program and making the tables cancels out.
+//! in one run. The count is the difference between the work done twice as often and once: the start
+//! of the program and of its tables cancels out.
+
+mod files;
+mod lockstep;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +14,7 @@ use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
 
+use self::files::Subject;
 use crate::error::Error;
 use crate::tables::{BATCH, Bench, Case, Kind, Pace};
 
@@ -48,10 +53,25 @@ pub enum Work {
     /// Interests that the content store answers
     #[value(name = "cs-hit-4c")]
     CsHit4c,
+    /// Segments of 1200 octets that `namely serve` sends
+    #[value(name = "serve-1200")]
+    Serve1200,
+    /// Segments of 8000 octets that `namely serve` sends
+    #[value(name = "serve-8000")]
+    Serve8000,
+    /// Segments of 1200 octets that `namely get` fetches, verifies and writes
+    #[value(name = "get-1200")]
+    Get1200,
+    /// Segments of 8000 octets that `namely get` fetches, verifies and writes
+    #[value(name = "get-8000")]
+    Get8000,
 }
 
-/// How often work is done, and twice as often.
+/// How often work of the core is done, and twice as often.
 const TIMES: u64 = 64 * BATCH as u64;
+
+/// Segments of a file, and of one twice as long. Both are whole groups of a manifest.
+const SEGMENTS: u64 = 2048;
 
 /// How far above its snapshot a count may be, and how far below before it is said to be worth
 /// renewing; in percent.
@@ -67,7 +87,31 @@ impl Work {
             Work::Exchange16c => "exchange-16c",
             Work::Exchange4cNoCs => "exchange-4c-nocs",
             Work::CsHit4c => "cs-hit-4c",
+            Work::Serve1200 => "serve-1200",
+            Work::Serve8000 => "serve-8000",
+            Work::Get1200 => "get-1200",
+            Work::Get8000 => "get-8000",
         }
+    }
+
+    /// The program that handles a file, and the octets of its segments; none for the core's work.
+    fn file(self) -> Option<(Subject, u64)> {
+        match self {
+            Work::Serve1200 => Some((Subject::Server, 1200)),
+            Work::Serve8000 => Some((Subject::Server, 8000)),
+            Work::Get1200 => Some((Subject::Client, 1200)),
+            Work::Get8000 => Some((Subject::Client, 8000)),
+            Work::Exchange4c | Work::Exchange16c | Work::Exchange4cNoCs | Work::CsHit4c => None,
+        }
+    }
+
+    /// Instructions of the work, done once.
+    fn instructions(self) -> Result<u64, Error> {
+        let Some((subject, octets)) = self.file() else {
+            return Ok(counted(self, 2 * TIMES)?.saturating_sub(counted(self, TIMES)?) / TIMES);
+        };
+        let of = |segments| files::pass(subject, octets, segments).and_then(|log| count_in(&log));
+        Ok(of(2 * SEGMENTS)?.saturating_sub(of(SEGMENTS)?) / SEGMENTS)
     }
 
     /// Small tables that are full from the start, so that every exchange does the same.
@@ -88,12 +132,16 @@ impl Work {
             Work::Exchange16c => Case { components: 16, ..case },
             Work::Exchange4cNoCs => Case { cached: 0, ..case },
             Work::CsHit4c => Case { kind: Kind::CsHit, pending: 0, warm_up: case.cached as u64, ..case },
+            Work::Serve1200 | Work::Serve8000 | Work::Get1200 | Work::Get8000 => case,
         }
     }
 }
 
 /// Does the work and nothing else; valgrind counts.
 pub fn work(options: &InstructionsWork) -> Result<(), Error> {
+    if let Some((_, octets)) = options.work.file() {
+        return files::pass(Subject::None, octets, options.times).map(drop);
+    }
     let case = options.work.case();
     let bench = Bench::new(&case)?;
     bench.add_routes()?;
@@ -127,8 +175,7 @@ pub fn run(options: &Instructions) -> Result<(), Error> {
     }
     let mut counts = Counts::new();
     for work in Work::value_variants() {
-        let count = counted(*work, 2 * TIMES)?.saturating_sub(counted(*work, TIMES)?) / TIMES;
-        counts.insert(work.name().to_owned(), count);
+        counts.insert(work.name().to_owned(), work.instructions()?);
     }
     if options.renew {
         return write(&options.snapshot, &counts);
@@ -151,8 +198,15 @@ fn counted(work: Work, times: u64) -> Result<u64, Error> {
         .output()
         .map_err(|e| Error::environment("cannot start valgrind", e))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let count = collected(&said).filter(|_| output.status.success());
-    count.ok_or_else(|| Error::Subject(format!("valgrind counted nothing: {said}")))
+    if output.status.success() {
+        count_in(&said)
+    } else {
+        Err(Error::Subject(format!("the work failed: {said}")))
+    }
+}
+
+fn count_in(said: &str) -> Result<u64, Error> {
+    collected(said).ok_or_else(|| Error::Subject(format!("valgrind counted nothing: {said}")))
 }
 
 /// The count in what callgrind says at its end.
@@ -235,9 +289,13 @@ mod tests {
     #[test]
     fn each_work_does_what_it_says_and_the_command_line_knows_it() {
         for kind in Work::value_variants() {
-            work(&InstructionsWork { work: *kind, times: 2 * BATCH as u64 }).expect("done");
             let value = kind.to_possible_value().map(|v| v.get_name().to_owned());
             assert_eq!(value.as_deref(), Some(kind.name()));
+            if kind.file().is_some() {
+                // `tests/instructions.rs` passes a file: only there are the programs at hand.
+                continue;
+            }
+            work(&InstructionsWork { work: *kind, times: 2 * BATCH as u64 }).expect("done");
         }
     }
 }
