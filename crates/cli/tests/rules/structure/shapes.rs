@@ -10,13 +10,13 @@ use super::modules::is_test;
 const FIELDS_MAX: usize = 20;
 
 /// Structs that may be large. The aim is 6.
-const LARGE_STRUCTS_MAX: usize = 12;
+const LARGE_STRUCTS_MAX: usize = 11;
 
 /// Parameters that are tuples. The aim is 0.
-const TUPLE_PARAMETERS_MAX: usize = 97;
+const TUPLE_PARAMETERS_MAX: usize = 82;
 
-/// Methods of `Forwarder`, with the functions that take `&Forwarder`. The aim is 40.
-const FORWARDER_METHODS_MAX: usize = 168;
+/// Methods of `Forwarder`, with the functions that take `&Forwarder`.
+const FORWARDER_METHODS_MAX: usize = 40;
 
 /// What one source declares outside its tests.
 #[derive(Debug, Default)]

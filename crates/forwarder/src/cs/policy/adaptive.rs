@@ -11,7 +11,7 @@ use crate::slab::Id;
 /// The border is kept in so many parts of a packet.
 const PARTS: u64 = 256;
 
-pub(in super::super) struct Adaptive {
+pub(crate) struct Adaptive {
     once: List,
     again: List,
     once_ghosts: Ghosts,

@@ -6,11 +6,11 @@ use crate::slab::Id;
 
 /// Entries that a policy examines at most for one eviction. Popular Data all over a list would
 /// otherwise make one insertion pay for every hit since the last one.
-pub(in super::super) const EVICTION_SCAN_MAX: usize = 256;
+pub(crate) const EVICTION_SCAN_MAX: usize = 256;
 
 /// What a policy needs to be told of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum OnHit {
+pub(crate) enum OnHit {
     /// Its mark is raised, up to so much: an atomic store, no lock. With 0 a hit is nothing to it.
     Mark(u8),
     /// [`Policy::hit`], under the policy's lock.
@@ -18,14 +18,14 @@ pub(in super::super) enum OnHit {
 }
 
 /// Marks of Data that were hit.
-pub(in super::super) trait Marks {
+pub(crate) trait Marks {
     fn mark(&self, id: Id) -> u8;
     fn set_mark(&self, id: Id, mark: u8);
 }
 
 /// What a policy knows of a Data that comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Arrival {
+pub(crate) enum Arrival {
     New,
     /// It left not long ago, from the list for what came once.
     Recent,
@@ -34,7 +34,7 @@ pub(in super::super) enum Arrival {
 }
 
 /// Keeps the order in which Data leave.
-pub(in super::super) trait Policy: Send {
+pub(crate) trait Policy: Send {
     fn on_hit(&self) -> OnHit;
 
     /// A Data whose name has this hash is about to come in. Called once for each, before room is

@@ -49,41 +49,41 @@ impl<T: Clone + Default> Chunked<T> {
 
 /// What is kept of a Data for the policy and the limits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in super::super) struct Record {
+pub(crate) struct Record {
     newer: Id,
     older: Id,
     /// Of its name.
-    pub(in super::super) hash: u64,
+    pub(crate) hash: u64,
     /// [`super::super::index::Handle::generation`].
-    pub(in super::super) generation: u32,
-    pub(in super::super) octets: u32,
-    pub(in super::super) components: u8,
+    pub(crate) generation: u32,
+    pub(crate) octets: u32,
+    pub(crate) components: u8,
     /// Of the policy whose lists these are: each other one has the same.
-    pub(in super::super) turn: bool,
+    pub(crate) turn: bool,
     /// The list it is in; 0 for none.
-    pub(in super::super) list: u32,
+    pub(crate) list: u32,
 }
 
 impl Record {
     /// Of a Data that is in no list.
-    pub(in super::super) fn new(hash: u64) -> Self {
+    pub(crate) fn new(hash: u64) -> Self {
         Record { hash, ..Record::default() }
     }
 }
 
 /// The records of all ids.
 #[derive(Default)]
-pub(in super::super) struct Records(Chunked<Record>);
+pub(crate) struct Records(Chunked<Record>);
 
 impl Records {
     /// Makes the records of ids up to and with `id`.
-    pub(in super::super) fn prepare(&mut self, id: Id) -> Result<(), ConfigError> {
+    pub(crate) fn prepare(&mut self, id: Id) -> Result<(), ConfigError> {
         self.0.reach(id).then_some(()).ok_or(ConfigError::OutOfMemory)
     }
 
     /// Makes one more chunk if more than half of the last one is used, where ids up to `made` are;
     /// returns true if one was made.
-    pub(in super::super) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
+    pub(crate) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
         let next = self.0.chunks.len() * CHUNK;
         if made as usize + CHUNK / 2 < next {
             return Ok(false);
@@ -92,7 +92,7 @@ impl Records {
     }
 
     /// Sets the record of a Data that is in no list; returns true if there was memory for it.
-    pub(in super::super) fn set(&mut self, id: Id, record: Record) -> bool {
+    pub(crate) fn set(&mut self, id: Id, record: Record) -> bool {
         let reached = self.0.reach(id);
         if reached {
             *self.0.at_mut(id) = record;
@@ -101,21 +101,21 @@ impl Records {
     }
 
     /// The record of a Data that is in a list.
-    pub(in super::super) fn listed(&self, id: Id) -> Option<&Record> {
+    pub(crate) fn listed(&self, id: Id) -> Option<&Record> {
         let known = self.0.chunks.len() * CHUNK > id as usize;
         known.then(|| self.0.at(id)).filter(|record| record.list != 0)
     }
 
-    pub(in super::super) fn set_turn(&mut self, id: Id, turn: bool) {
+    pub(crate) fn set_turn(&mut self, id: Id, turn: bool) {
         self.0.at_mut(id).turn = turn;
     }
 
-    pub(in super::super) fn hash(&self, id: Id) -> u64 {
+    pub(crate) fn hash(&self, id: Id) -> u64 {
         self.0.at(id).hash
     }
 
     /// What came into the list of `id` after it.
-    pub(in super::super) fn newer(&self, id: Id) -> Option<Id> {
+    pub(crate) fn newer(&self, id: Id) -> Option<Id> {
         let newer = self.0.at(id).newer;
         (newer != NONE).then_some(newer)
     }
@@ -126,14 +126,14 @@ impl Records {
     }
 
     /// The record that was set last for `id`.
-    pub(in super::super) fn record(&self, id: Id) -> Record {
+    pub(crate) fn record(&self, id: Id) -> Record {
         *self.0.at(id)
     }
 }
 
 /// A list of ids, each of which is in one list at most.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct List {
+pub(crate) struct List {
     number: u32,
     newest: Id,
     oldest: Id,
@@ -142,11 +142,11 @@ pub(in super::super) struct List {
 
 impl List {
     /// An empty list with a number above 0 of its own.
-    pub(in super::super) const fn new(number: u32) -> Self {
+    pub(crate) const fn new(number: u32) -> Self {
         List { number, newest: NONE, oldest: NONE, len: 0 }
     }
 
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -154,7 +154,7 @@ impl List {
         self.number
     }
 
-    pub(in super::super) fn oldest(&self) -> Option<Id> {
+    pub(crate) fn oldest(&self) -> Option<Id> {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
@@ -164,16 +164,16 @@ impl List {
 
     /// How many ids there are.
     #[cfg(test)]
-    pub(in super::super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.len
     }
 
     /// All ids, the oldest first.
-    pub(in super::super) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = Id> + use<'a> {
+    pub(crate) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = Id> + use<'a> {
         core::iter::successors(self.oldest(), move |id| records.newer(*id))
     }
 
-    pub(in super::super) fn push(&mut self, id: Id, records: &mut Records) {
+    pub(crate) fn push(&mut self, id: Id, records: &mut Records) {
         let older = core::mem::replace(&mut self.newest, id);
         let record = records.0.at_mut(id);
         (record.newer, record.older, record.list) = (NONE, older, self.number);
@@ -184,7 +184,7 @@ impl List {
         self.len += 1;
     }
 
-    pub(in super::super) fn remove(&mut self, id: Id, records: &mut Records) {
+    pub(crate) fn remove(&mut self, id: Id, records: &mut Records) {
         let record = records.0.at_mut(id);
         let (newer, older) = (record.newer, record.older);
         record.list = 0;

@@ -16,7 +16,7 @@ const MARK_MAX: u8 = 3;
 /// Uses in the small queue that make a Data move to the main one.
 const PROMOTE: u8 = 2;
 
-pub(in super::super) struct S3Fifo {
+pub(crate) struct S3Fifo {
     small: List,
     main: List,
     ghosts: Recent,

@@ -5,7 +5,7 @@ use crate::cs::policy::eviction::{Arrival, EVICTION_SCAN_MAX, Marks, OnHit, Poli
 use crate::cs::policy::lists::{List, Records};
 use crate::slab::Id;
 
-pub(in super::super) struct Sieve {
+pub(crate) struct Sieve {
     queue: List,
     /// Where the hand is; `None` at the oldest.
     hand: Option<Id>,

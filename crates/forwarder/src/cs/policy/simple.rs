@@ -9,13 +9,13 @@ use crate::pool::boxed;
 use crate::slab::Id;
 
 /// First in, first out.
-pub(in super::super) struct Fifo(List);
+pub(crate) struct Fifo(List);
 
 /// Least recently used leaves first.
-pub(in super::super) struct Lru(List);
+pub(crate) struct Lru(List);
 
 /// What came last leaves first.
-pub(in super::super) struct Noop(List);
+pub(crate) struct Noop(List);
 
 impl Default for Fifo {
     fn default() -> Self {
@@ -124,7 +124,7 @@ pub(super) const LFU_USES_MAX: usize = 255;
 
 /// Least frequently used leaves first, the least recently used among those: a list for each number
 /// of uses.
-pub(in super::super) struct Lfu {
+pub(crate) struct Lfu {
     /// The list at `n - 1` has what was used `n` times, and the number `n`.
     lists: Box<[List]>,
     /// No list below this one has anything in it.
