@@ -1,4 +1,4 @@
-//! The router as a library: the data plane, and what controls it.
+//! The router as a library: what configures and controls a data plane (`namely-dataplane`).
 //!
 //! [`run`] is what `namelyd` does; [`Router`] is a router inside another program.
 #![deny(unsafe_code)]
@@ -6,7 +6,6 @@
 mod args;
 pub mod config;
 mod control;
-pub mod dataplane;
 mod discovery;
 mod disk;
 mod exit;

@@ -16,7 +16,6 @@ use namely_wire::{FaceUri, MacAddress};
 
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender, Reload};
-use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
 use crate::discovery::{self, Running, WatchedLink};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
@@ -27,6 +26,7 @@ use crate::service::GivenSocket;
 use crate::taken::TakenFile;
 use crate::threads::start_beside;
 use crate::vip;
+use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
 /// it.
@@ -87,8 +87,9 @@ impl Router {
         let opened = Opened::of(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
         let disk = Disk::open(&config.cs.disk)?;
-        let (plane, inbox) = DataPlane::start_with(options(&config), core.clone(), disk.as_ref())
-            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        let (plane, inbox) =
+            DataPlane::start_with(options(&config), core.clone(), disk.as_deref().map(Disk::shared))
+                .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         route_management(&config, &core, &plane)?;
         plane.explain_to_network(config.authorization.explain_to_network);
         let links = WatchedLink::all(&config);
@@ -235,7 +236,7 @@ impl Router {
         }
         self.plane.stop();
         if let Some(disk) = self.disk.take() {
-            spill(&self.core, &disk, SPILL_MAX);
+            spill(&self.core, disk.shared(), SPILL_MAX);
             disk.close();
         }
     }

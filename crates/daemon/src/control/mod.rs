@@ -27,10 +27,10 @@ use self::neighbours::Neighbours;
 use self::readvertise::Readvertiser;
 use self::traces::Traces;
 use crate::config::Config;
-use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 use crate::disk::Disk;
 use crate::kernel::{Heard, Kernel, Listening};
 use crate::taken::TakenFile;
+use namely_dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);

@@ -9,7 +9,7 @@ use namely_mgmt::Traced;
 use namely_wire::Name;
 use namely_wire::mgmt::{Block, TraceEntry};
 
-use crate::dataplane::{DataPlane, Trace};
+use namely_dataplane::{DataPlane, Trace};
 
 /// Traces at once.
 pub(super) const TRACES_MAX: usize = 4;
@@ -143,7 +143,7 @@ mod tests {
     use namely_mgmt::Traces as _;
 
     use super::*;
-    use crate::dataplane::{Core, DataPlaneOptions};
+    use namely_dataplane::{Core, DataPlaneOptions};
 
     fn traces() -> Traces {
         let core = Core::new(namely_forwarder::Config::new(namely_security::sha256), 1).unwrap();

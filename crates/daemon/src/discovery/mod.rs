@@ -37,9 +37,9 @@ pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
 pub(crate) use self::start::{start, tap};
 pub(crate) use self::view::View;
-use crate::dataplane::{Overheard, Tap};
 use crate::key::{RouterKey, is_signed_by};
 use crate::threads::start_beside;
+use namely_dataplane::{Overheard, Tap};
 
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;

@@ -13,10 +13,10 @@ use super::home::Home;
 use super::kernel::KernelLinks;
 use super::link::{Link, WatchedLink};
 use crate::config::Config;
-use crate::dataplane::{Core, DataPlane, ListenSpec, Tap};
 use crate::exit::{Exit, Failure};
 use crate::kernel::Kernel;
 use crate::key::RouterKey;
+use namely_dataplane::{Core, DataPlane, ListenSpec, Tap};
 
 /// Has workers hand over what is about neighbours, from the first face on.
 pub(crate) fn tap(plane: &DataPlane, links: &[WatchedLink]) -> Result<Option<Arc<Tap>>, Failure> {

@@ -8,7 +8,7 @@ use namely_mgmt::Neighbors;
 use namely_wire::mgmt::{Counter, NeighborState, NeighborStatus};
 use parking_lot::Mutex;
 
-use crate::dataplane::Tap;
+use namely_dataplane::Tap;
 
 /// Reads what the thread of discovery knows.
 #[derive(Clone)]

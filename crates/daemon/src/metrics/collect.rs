@@ -21,10 +21,10 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use crate::control::{Order, OrderSender};
-use crate::dataplane::{Core, DataPlane, PathTimes};
 use crate::discovery::View;
 use crate::disk::Disk;
 use crate::kernel::Kernel;
+use namely_dataplane::{Core, DataPlane, PathTimes};
 
 /// How long the control thread has to tell its own counters. A router that is so busy shows what it
 /// has without them.
@@ -71,7 +71,7 @@ impl Source {
             let named =
                 of_disk.map(|counter| Counter::new(format!("cs_disk.{}", counter.label), counter.value));
             counters.extend(named);
-            (status.clone(), disk.times.histograms())
+            (status.clone(), disk.shared().times().histograms())
         });
         let of_vip = self.vip.iter().flat_map(|vip| namely_mgmt::Vip::status(vip).counters);
         counters.extend(of_vip.map(|of| Counter::new(format!("vip.{}", of.label), of.value)));

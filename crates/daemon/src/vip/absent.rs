@@ -7,10 +7,10 @@ use std::sync::Arc;
 use namely_wire::mgmt::{VipNeighbour, VipObject, VipStatus};
 
 use crate::config::Config;
-use crate::dataplane::{Core, DataPlane};
 use crate::disk::Disk;
 use crate::exit::Failure;
 use crate::key::RouterKey;
+use namely_dataplane::{Core, DataPlane};
 
 pub(crate) type Settings = Infallible;
 

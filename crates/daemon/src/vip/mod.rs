@@ -24,11 +24,11 @@ use self::plane::Machine;
 pub(crate) use self::plane::Settings;
 pub(crate) use self::view::View;
 use crate::config::{Config, Trust};
-use crate::dataplane::{Core, DataPlane, VipEvent, VipInbox};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::key::{RouterKey, folder, is_signed_by};
 use crate::threads::start_beside;
+use namely_dataplane::{Core, DataPlane, VipEvent, VipInbox};
 
 /// HopLimit of a request as it leaves the thread: the router takes one away, and one is left for
 /// the neighbour.
