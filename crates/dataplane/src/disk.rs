@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_forwarder::{
-    Completion, FaceId, Learned, Leaving, Outgoing, Output, Ticket, TierAnswer, TierWrite, Wanted,
-};
+use namely_forwarder::{Completion, Leaving, Ticket, Tier, TierAnswer, TierWrite, Wanted};
 use namely_host::shares::Holder;
 use namely_host::{Waker, clock};
 use namely_store::tier::{
-    self, Asked, Below, Bypass, Caller, Outcome, ReadId, StoredData, Tier, TierError, Written,
+    self, Asked, Below, Bypass, Caller, Outcome, ReadId, StoredData, TierError, Written,
 };
-use namely_wire::{DataView, NameRef};
+use namely_wire::DataView;
 
 use crate::line::Line;
 use crate::times::{AllTimes, Path, TIMED_NS, Times};
@@ -27,7 +25,7 @@ const MS_NS: u64 = 1_000_000;
 /// The content store's disk, which all workers share.
 #[derive(Debug)]
 pub struct Disk {
-    tier: Tier,
+    tier: tier::Tier,
     prototype: Prototype,
     /// Packets that wait for a worker which waits for the disk.
     waiting: AtomicU64,
@@ -47,12 +45,12 @@ pub struct Prototype {
 
 impl Disk {
     /// A disk for the workers of one data plane.
-    pub fn new(tier: Tier, prototype: Prototype) -> Self {
+    pub fn new(tier: tier::Tier, prototype: Prototype) -> Self {
         Disk { tier, prototype, waiting: AtomicU64::new(0), times: AllTimes::default() }
     }
 
     /// The store on it.
-    pub fn tier(&self) -> &Tier {
+    pub fn tier(&self) -> &tier::Tier {
         &self.tier
     }
 
@@ -225,34 +223,36 @@ fn found(data: &StoredData, now_ns: u64, is_busy: bool) -> Completion<Packet> {
     Completion::Found { packet: Packet::from(data.packet()), fresh_until_ns, is_busy }
 }
 
-/// Who knows for whom a face asks.
-pub(super) trait Holders {
-    /// The holder of a face; the router itself for one that is no more.
-    fn holder(&mut self, face: FaceId) -> Holder;
-}
-
-/// Takes what the forwarder sends as `sink` does, of a router whose content store has a disk.
-pub(super) struct WithDisk<'a, S> {
-    sink: S,
-    disk: &'a mut DiskPort,
+/// The disk of a worker during one call of the core, and how long the packets of that call take.
+pub(super) struct DiskAccess<'a> {
+    port: &'a mut DiskPort,
     now_ns: u64,
     /// When the packet began that is being forwarded, if it is timed.
-    pub(super) timed_ns: Option<u64>,
+    timed_ns: Option<u64>,
     /// Whether that one is over, so that the next one begins then.
     is_over: bool,
     /// The path that it takes and that ends when it is sent.
     path: Option<Path>,
 }
 
-impl<'a, S> WithDisk<'a, S> {
-    pub(super) fn new(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
-        WithDisk { sink, disk, now_ns, timed_ns: None, is_over: true, path: None }
+impl<'a> DiskAccess<'a> {
+    pub(super) fn new(port: &'a mut DiskPort, now_ns: u64) -> Self {
+        DiskAccess { port, now_ns, timed_ns: None, is_over: true, path: None }
     }
 
     /// For a batch that begins now, whose packets are timed if it is time for that.
-    pub(super) fn timed(sink: S, disk: &'a mut DiskPort, now_ns: u64) -> Self {
-        let timed_ns = disk.begin_timing(now_ns);
-        WithDisk { timed_ns, ..WithDisk::new(sink, disk, now_ns) }
+    pub(super) fn timed(port: &'a mut DiskPort, now_ns: u64) -> Self {
+        let timed_ns = port.begin_timing(now_ns);
+        DiskAccess { timed_ns, ..DiskAccess::new(port, now_ns) }
+    }
+
+    /// A packet was sent: one that is timed is over.
+    #[inline]
+    pub(super) fn sent(&mut self) {
+        if let Some(begun_ns) = self.timed_ns {
+            let path = self.path.take();
+            self.end_packet(begun_ns, path);
+        }
     }
 
     /// The packet that was timed is over, and the next one begins.
@@ -260,27 +260,38 @@ impl<'a, S> WithDisk<'a, S> {
     fn end_packet(&mut self, begun_ns: u64, path: Option<Path>) {
         let now_ns = clock::monotonic_ns();
         if let Some(path) = path {
-            self.disk.times.record(path, now_ns.saturating_sub(begun_ns));
+            self.port.times.record(path, now_ns.saturating_sub(begun_ns));
         }
         (self.timed_ns, self.is_over) = (Some(now_ns), true);
     }
+
+    /// [`Tier::read`] for the holder of a face.
+    pub(super) fn read_for(&mut self, wanted: &Wanted<'_>, holder: Holder) -> TierAnswer {
+        let answer = self.port.read(wanted, holder, self.now_ns);
+        self.path = match answer {
+            TierAnswer::Absent => Some(Path::Absent),
+            TierAnswer::Busy => Some(Path::Busy),
+            TierAnswer::Reading | TierAnswer::NoTier => None,
+        };
+        if let (Some(begun_ns), TierAnswer::Reading) = (self.timed_ns, answer) {
+            self.end_packet(begun_ns, Some(Path::Issue));
+        }
+        answer
+    }
 }
 
-impl<S: Output<Packet> + Holders> Output<Packet> for WithDisk<'_, S> {
-    const HAS_TIER: bool = true;
-
-    #[inline]
-    fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
-        self.sink.send(id, outgoing);
-        if let Some(begun_ns) = self.timed_ns {
-            let path = self.path.take();
-            self.end_packet(begun_ns, path);
-        }
+/// The router itself reads.
+impl Tier<Packet> for DiskAccess<'_> {
+    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+        self.read_for(wanted, Holder::Root)
     }
 
-    #[cold]
-    fn learned(&mut self, learned: Learned<'_>) {
-        self.sink.learned(learned);
+    fn is_busy(&self) -> bool {
+        self.port.is_busy()
+    }
+
+    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+        self.port.write(&leaving, self.now_ns)
     }
 
     /// What came before may have been sent nowhere: its path is not this one's.
@@ -297,51 +308,10 @@ impl<S: Output<Packet> + Holders> Output<Packet> for WithDisk<'_, S> {
     fn answers_from_memory(&mut self) {
         self.path = Some(Path::Memory);
     }
-
-    #[cold]
-    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
-        self.sink.offered(face, data, packet);
-    }
-
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        let answer = self.disk.read(wanted, self.sink.holder(wanted.face), self.now_ns);
-        self.path = match answer {
-            TierAnswer::Absent => Some(Path::Absent),
-            TierAnswer::Busy => Some(Path::Busy),
-            TierAnswer::Reading | TierAnswer::NoTier => None,
-        };
-        if let (Some(begun_ns), TierAnswer::Reading) = (self.timed_ns, answer) {
-            self.end_packet(begun_ns, Some(Path::Issue));
-        }
-        answer
-    }
-
-    fn tier_is_busy(&self) -> bool {
-        self.disk.is_busy()
-    }
-
-    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
-        self.disk.write(&leaving, self.now_ns)
-    }
 }
 
 /// Data that is offered to the disk before it is waited for, when the router ends.
 const SPILLED_AT_ONCE: usize = 256;
-
-/// What the forwarder sends goes nowhere, and nobody asks.
-struct Nobody(Vec<(FaceId, Outgoing<Packet>)>);
-
-impl Output<Packet> for Nobody {
-    fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
-        self.0.send(id, outgoing);
-    }
-}
-
-impl Holders for Nobody {
-    fn holder(&mut self, _: FaceId) -> Holder {
-        Holder::Root
-    }
-}
 
 /// Offers what is in memory to the disk, as far as it takes that within `time`: for a router that
 /// ends.
@@ -349,11 +319,10 @@ pub fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
     let end = Instant::now() + time;
     let Ok(waker) = Waker::new() else { return };
     let mut port = DiskPort::new(disk.clone(), waker);
-    let (sink, now_ns) = (Nobody(Vec::new()), clock::monotonic_ns());
-    let mut out = WithDisk::new(sink, &mut port, now_ns);
+    let mut tier = DiskAccess::new(&mut port, clock::monotonic_ns());
     let mut spilled = 0;
     while Instant::now() < end {
-        match core.cs_spill(SPILLED_AT_ONCE, &mut out) {
+        match core.cs_spill(SPILLED_AT_ONCE, &mut tier) {
             0 => break,
             gone => spilled += gone,
         }
@@ -366,15 +335,32 @@ pub fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use namely_forwarder::{Batch, Config, FaceProperties, Received};
+    use namely_forwarder::{Batch, Config, FaceId, FaceProperties, Outgoing, Output, Received};
     use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name, SignatureInfo};
 
     use super::*;
 
+    /// Counts what is sent, and has a disk.
+    struct Sink<'a>(usize, DiskAccess<'a>);
+
+    impl<'a> Output<Packet> for Sink<'a> {
+        type Tier = DiskAccess<'a>;
+        type Tracer = ();
+
+        fn send(&mut self, _: FaceId, _: Outgoing<Packet>) {
+            self.0 += 1;
+            self.1.sent();
+        }
+
+        fn tier(&mut self) -> Option<&mut DiskAccess<'a>> {
+            Some(&mut self.1)
+        }
+    }
+
     /// The forwarder of a router with a disk, and what a worker has of that.
     fn with_disk() -> (Core, DiskPort, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let tier = Tier::open(&folder.path().join("cs"), &tier::Options::new(1 << 30)).unwrap();
+        let tier = tier::Tier::open(&folder.path().join("cs"), &tier::Options::new(1 << 30)).unwrap();
         let disk = Arc::new(Disk::new(tier, Prototype::default()));
         let core = Core::new(Config::new(namely_security::sha256), 1).unwrap();
         (core, DiskPort::new(disk, Waker::new().unwrap()), folder)
@@ -402,9 +388,9 @@ mod tests {
             packets.into_iter().for_each(|(face, packet)| batch.push(face, packet).unwrap());
             let now_ns = clock::monotonic_ns();
             port.timed_from_ns = 0;
-            let mut out = WithDisk::timed(Nobody(Vec::new()), &mut port, now_ns);
+            let mut out = Sink(0, DiskAccess::timed(&mut port, now_ns));
             core.receive_batch(&mut batch, now_ns, &mut out);
-            let sent = out.sink.0.len();
+            let sent = out.0;
             let times = port.disk.times.counters();
             let absent = times.iter().find(|counter| counter.label == "time_absent").unwrap().value;
             (sent, absent)

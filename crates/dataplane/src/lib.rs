@@ -28,6 +28,7 @@ mod options;
 mod packet;
 mod relay;
 mod shared;
+mod sink;
 mod status;
 mod tap;
 mod times;

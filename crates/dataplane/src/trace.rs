@@ -7,17 +7,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use namely_forwarder::{
-    FaceId, Learned, Leaving, Outgoing, Output, Received, Step, TierAnswer, TierWrite, Wanted,
-};
+use namely_forwarder::{FaceId, Outgoing, Received, Step, Tracer};
 use namely_host::clock;
 use namely_wire::mgmt::{Command, Scope, TraceEntry, TraceSent, TraceStep, TracedKind};
 use namely_wire::{InterestView, Name, NameRef, tlv, types};
 use parking_lot::Mutex;
 
 use crate::Packet;
-use crate::disk::WithDisk;
-use crate::worker::Sink;
 
 /// Packets that a worker keeps of a trace until they are read.
 pub const TRACE_RING_ENTRIES: usize = 512;
@@ -147,44 +143,27 @@ fn about(packet: &[u8]) -> TraceEntry {
     }
 }
 
-/// Where the worker's packets go otherwise, with the disk where there is one.
-pub(super) enum Usual<'a> {
-    Memory(Sink<'a>),
-    Disk(WithDisk<'a, Sink<'a>>),
+/// What the disk has read is about to be processed: its name is that of what is sent of it.
+pub(super) fn disk_read() -> TraceEntry {
+    TraceEntry { kind: TracedKind::DiskRead, ..about(&[]) }
 }
 
-/// Takes what the forwarder sends as the worker does otherwise, and takes it down.
-pub(super) struct Traced<'a> {
-    usual: Usual<'a>,
+/// Takes down what becomes of packets during one call of the core.
+pub(super) struct PacketTrace<'a> {
     traces: &'a Traces,
     worker: usize,
     /// The packet that is being processed; none while time passes.
     entry: Option<TraceEntry>,
 }
 
-/// Runs what `usual` stands for, once for each variant.
-macro_rules! usual {
-    ($self:ident, $usual:ident => $call:expr) => {
-        match &mut $self.usual {
-            Usual::Memory($usual) => $call,
-            Usual::Disk($usual) => $call,
-        }
-    };
-}
-
-impl<'a> Traced<'a> {
-    pub(super) fn new(
-        usual: Usual<'a>,
-        traces: &'a Traces,
-        worker: usize,
-        entry: Option<TraceEntry>,
-    ) -> Self {
-        Traced { usual, traces, worker, entry }
+impl<'a> PacketTrace<'a> {
+    pub(super) fn new(traces: &'a Traces, worker: usize, entry: Option<TraceEntry>) -> Self {
+        PacketTrace { traces, worker, entry }
     }
 
-    /// What the disk has read is about to be processed: its name is that of what is sent of it.
-    pub(super) fn disk_read() -> TraceEntry {
-        TraceEntry { kind: TracedKind::DiskRead, ..about(&[]) }
+    /// A packet leaves.
+    pub(super) fn sent(&mut self, face: FaceId, outgoing: &Outgoing<Packet>) {
+        self.entry.iter_mut().for_each(|entry| note_sent(entry, face, outgoing));
     }
 
     /// The packet is over.
@@ -230,15 +209,7 @@ fn note_sent(entry: &mut TraceEntry, face: FaceId, outgoing: &Outgoing<Packet>) 
     });
 }
 
-impl Output<Packet> for Traced<'_> {
-    const TRACES: bool = true;
-    const HAS_TIER: bool = true;
-
-    fn send(&mut self, face: FaceId, outgoing: Outgoing<Packet>) {
-        self.entry.iter_mut().for_each(|entry| note_sent(entry, face, &outgoing));
-        usual!(self, usual => usual.send(face, outgoing));
-    }
-
+impl Tracer<Packet> for PacketTrace<'_> {
     fn decided(&mut self, step: Step) {
         self.entry.iter_mut().for_each(|entry| note_step(entry, step));
     }
@@ -250,41 +221,6 @@ impl Output<Packet> for Traced<'_> {
         let step = |what: &'static str, n: usize| TraceStep { what: what.into(), number: Some(n as u64) };
         let steps = vec![step("waited for by", waiting), step("asked of", asked)];
         self.put(&TraceEntry { kind: TracedKind::Expired, steps, ..about(interest) });
-    }
-
-    fn learned(&mut self, learned: Learned<'_>) {
-        usual!(self, usual => usual.learned(learned));
-    }
-
-    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
-        usual!(self, usual => usual.offered(face, data, packet));
-    }
-
-    fn has_tier(&self) -> bool {
-        matches!(self.usual, Usual::Disk(_))
-    }
-
-    fn packet_begins(&mut self) {
-        usual!(self, usual => usual.packet_begins());
-    }
-
-    fn answers_from_memory(&mut self) {
-        usual!(self, usual => usual.answers_from_memory());
-    }
-
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        usual!(self, usual => usual.tier_read(wanted))
-    }
-
-    fn tier_is_busy(&self) -> bool {
-        match &self.usual {
-            Usual::Memory(_) => false,
-            Usual::Disk(disk) => disk.tier_is_busy(),
-        }
-    }
-
-    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
-        usual!(self, usual => usual.tier_write(leaving))
     }
 }
 
@@ -344,7 +280,7 @@ mod tests {
     fn of_what_was_decided_and_sent_as_much_is_told_as_may_be_and_the_rest_is_counted() {
         let Received { packet, headers } = interest(&"/a".parse().unwrap());
         let outgoing = Outgoing { packet, headers, hop_limit: None };
-        let mut entry = Traced::disk_read();
+        let mut entry = disk_read();
         (0..TRACE_STEPS_MAX).for_each(|_| note_step(&mut entry, Step::CacheMiss));
         (0..TRACE_SENT_MAX).for_each(|n| note_sent(&mut entry, FaceId(n as u64), &outgoing));
         assert_eq!((entry.steps.len(), entry.sent.len()), (TRACE_STEPS_MAX, TRACE_SENT_MAX));

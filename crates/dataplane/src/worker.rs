@@ -5,27 +5,26 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use namely_forwarder::{Batch, FaceId, Learned, Outgoing, Output, Received};
+use namely_forwarder::{Batch, FaceId, Received};
 use namely_host::shares::Holder;
-use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenError, PortStatus, Reach};
-use namely_link::{CodelConfig, LinkConfig, LinkKind, LinkSender, Outbound, Patch};
+use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
+use namely_link::{CodelConfig, LinkConfig, LinkKind, LinkSender, Outbound};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_nnet::Socket;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
-use namely_wire::{FaceUri, LpHeaders, NameRef};
+use namely_wire::{FaceUri, LpHeaders};
 
-use crate::announced::Announced;
 use crate::command::{Command, Reply};
-use crate::disk::{DiskPort, Holders, WithDisk};
-use crate::dispatcher::{self, Dispatched, Dispatcher, Queue};
-use crate::inbox::ControlPacket;
+use crate::disk::{DiskAccess, DiskPort};
+use crate::dispatcher::{Dispatched, Dispatcher, Queue};
 use crate::line;
 use crate::relay;
 use crate::shared::{DataPlaneShared, Port};
-use crate::trace::{self, Traced, Traces, Usual};
+use crate::sink::{Egress, Sink};
+use crate::trace::{self, PacketTrace, Traces};
 use crate::{ListenError, ListenSpec, Packet, packet};
 
-type Io = Faces<Worker>;
+pub(super) type Io = Faces<Worker>;
 
 /// How long a worker leaves to another what is due in the core, ns: no pending Interest is held
 /// longer past its time than that.
@@ -38,18 +37,12 @@ pub(super) struct Worker {
     shared: Arc<DataPlaneShared>,
     /// Persistent faces that wait for their peer.
     connecting: Vec<Connecting>,
-    ports: Ports,
+    egress: Egress,
     dispatcher: Dispatcher,
     /// Room for packets that others have dispatched here.
     taken: Vec<Dispatched>,
     /// Packets that were read in this turn and are not processed yet.
     batch: Batch<Packet>,
-    /// What the forwarder sent to the control thread, at most what one batch makes: given to it
-    /// when the batch has ended and its counters are added up, so that whoever asks for them finds
-    /// his own Interest counted.
-    internal: Vec<ControlPacket>,
-    /// What came with packets of the batch.
-    announced: Announced,
     /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
@@ -72,59 +65,6 @@ struct Connecting {
     reply: Reply<Result<FaceStatus, CreateFaceError>>,
 }
 
-/// The ports that this worker has sent on, so that no lock but the port's own is taken for a
-/// packet.
-struct Ports {
-    shared: Arc<DataPlaneShared>,
-    by_number: Vec<Option<Arc<Port>>>,
-    /// How many faces were closed when this was last swept.
-    swept: u64,
-}
-
-impl Ports {
-    fn new(shared: Arc<DataPlaneShared>) -> Self {
-        Ports { shared, by_number: Vec::new(), swept: 0 }
-    }
-
-    #[inline]
-    fn get(&mut self, id: FaceId) -> Option<&Arc<Port>> {
-        let place = usize::try_from(id.0.checked_sub(FaceId::FIRST.0)?).ok()?;
-        let is_known = matches!(self.by_number.get(place), Some(Some(port)) if !port.is_closed());
-        if !is_known {
-            self.look_up(id, place);
-        }
-        self.by_number.get(place)?.as_ref()
-    }
-
-    #[cold]
-    fn look_up(&mut self, id: FaceId, place: usize) {
-        let port = self.shared.port(id);
-        // Numbers are dense: they are places in the core's table of faces.
-        if port.is_some() && self.by_number.len() <= place {
-            self.by_number.resize_with(place + 1, || None);
-        }
-        if let Some(slot) = self.by_number.get_mut(place) {
-            *slot = port;
-        }
-    }
-
-    /// Counts a packet that found no room at another worker.
-    fn drop_one(&mut self, id: FaceId) {
-        if let Some(port) = self.get(id) {
-            port.count_receive_drop(dispatcher::FULL);
-        }
-    }
-
-    /// Releases the ports of faces that have gone. `closed` is read before the ports' flags: a face
-    /// that is closed later changes it again.
-    fn sweep(&mut self, closed: u64) {
-        if closed != self.swept {
-            self.swept = closed;
-            self.by_number.iter_mut().for_each(|slot| drop(slot.take_if(|port| port.is_closed())));
-        }
-    }
-}
-
 impl Worker {
     pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
         Worker {
@@ -132,13 +72,11 @@ impl Worker {
             is_diverted: diverts(&shared, &dispatcher, disk.as_ref()),
             traces: Traces::new(),
             to_kernel: HashMap::new(),
-            ports: Ports::new(shared.clone()),
+            egress: Egress::new(shared.clone()),
             shared,
             dispatcher,
             taken: Vec::new(),
             batch: Batch::new(),
-            internal: Vec::new(),
-            announced: Announced::default(),
             expire_due_ns: None,
             is_expire_stale: false,
             share_ns: 0,
@@ -149,7 +87,7 @@ impl Worker {
     /// The worker that the dispatcher chooses for a packet; `None` for this one, which it is for
     /// every packet of a face that is not dispatched.
     fn dispatched_to(&mut self, face: FaceId, packet: &Packet) -> Option<usize> {
-        let is_dispatched = self.ports.get(face).is_some_and(|port| port.is_dispatched());
+        let is_dispatched = self.egress.ports.get(face).is_some_and(|port| port.is_dispatched());
         if is_dispatched { self.dispatcher.choose(packet) } else { None }
     }
 
@@ -161,7 +99,7 @@ impl Worker {
         if self.dispatcher.is_on()
             && let Some(worker) = self.dispatched_to(face, &received.packet)
         {
-            let ports = &mut self.ports;
+            let ports = &mut self.egress.ports;
             let packet = (face, received);
             self.dispatcher.add(&self.shared.queues, worker, packet, &mut |face| ports.drop_one(face));
             return;
@@ -171,7 +109,7 @@ impl Worker {
             None => self.pass(io, face, received),
             Some(line) => {
                 if let Some((face, _)) = line.put((face, received)) {
-                    self.ports.drop_one(face);
+                    self.egress.ports.drop_one(face);
                 }
             }
         }
@@ -184,7 +122,7 @@ impl Worker {
         let outbound = |packet| Outbound { headers, packet, hop_limit: None };
         // What does not get in is counted at the port.
         if let Some(face) = relay::face_of(face) {
-            if let Some(port) = self.ports.get(face) {
+            if let Some(port) = self.egress.ports.get(face) {
                 let _ = io.send(port, outbound(packet));
             }
             return;
@@ -246,7 +184,7 @@ impl Worker {
     /// Hands over what was dispatched in this turn, and forwards what others have dispatched here.
     /// Returns true if more of that waits.
     fn forward_dispatched(&mut self, io: &mut Io) -> bool {
-        let ports = &mut self.ports;
+        let ports = &mut self.egress.ports;
         self.dispatcher.flush(&self.shared.queues, &mut |face| ports.drop_one(face));
         if !self.shared.queues.get(io.worker()).is_some_and(Queue::has_some) {
             return false;
@@ -270,12 +208,13 @@ impl Worker {
         self.forward_batch(io);
         let entry = trace::arrived(face, &received);
         self.forward(io, face, received);
-        let (worker, now_ns) = (io.worker(), io.now_ns());
-        let Worker { shared, batch, ports, internal, announced, disk, traces, .. } = self;
-        let usual = usual(Sink { io, ports, internal, announced }, disk.as_mut(), now_ns);
-        let mut out = Traced::new(usual, traces, worker, Some(entry));
-        shared.core.receive_batch(batch, now_ns, &mut out);
-        out.end();
+        let now_ns = io.now_ns();
+        let Worker { shared, batch, egress, disk, traces, .. } = self;
+        let trace = PacketTrace::new(traces, io.worker(), Some(entry));
+        let disk = disk.as_mut().map(|disk| DiskAccess::new(disk, now_ns));
+        let mut sink = Sink::<true, true>::new(io, egress, disk, Some(trace));
+        shared.core.receive_batch(batch, now_ns, &mut sink);
+        sink.end_trace();
         self.after_batch();
     }
 
@@ -297,12 +236,16 @@ impl Worker {
             return;
         }
         let now_ns = io.now_ns();
-        let Worker { shared, batch, ports, internal, announced, disk, .. } = self;
-        let mut sink = Sink { io, ports, internal, announced };
+        let Worker { shared, batch, egress, disk, .. } = self;
         match disk {
-            None => shared.core.receive_batch(batch, now_ns, &mut sink),
+            None => {
+                let mut sink = Sink::<false, false>::new(io, egress, None, None);
+                shared.core.receive_batch(batch, now_ns, &mut sink);
+            }
             Some(disk) => {
-                shared.core.receive_batch(batch, now_ns, &mut WithDisk::timed(sink, disk, now_ns));
+                let disk = DiskAccess::timed(disk, now_ns);
+                let mut sink = Sink::<true, false>::new(io, egress, Some(disk), None);
+                shared.core.receive_batch(batch, now_ns, &mut sink);
             }
         }
         self.after_batch();
@@ -310,8 +253,7 @@ impl Worker {
 
     #[inline]
     fn after_batch(&mut self) {
-        self.announced.clear();
-        self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
+        self.egress.end_call();
         self.is_expire_stale = true;
         if self.shared.core.is_growth_due() {
             self.shared.outbox.wake();
@@ -320,27 +262,19 @@ impl Worker {
 
     /// Lets the forwarder go on with what the disk has read.
     fn complete_reads(&mut self, io: &mut Io) {
-        let Worker { shared, ports, internal, disk, is_expire_stale, traces, .. } = self;
+        let Worker { shared, egress, disk, is_expire_stale, traces, .. } = self;
         let Some(disk) = disk else { return };
-        let (now_ns, worker) = (io.now_ns(), io.worker());
+        let now_ns = io.now_ns();
         while let Some((ticket, completion)) = disk.completed(now_ns) {
-            let sink = Sink {
-                io: &mut *io,
-                ports: &mut *ports,
-                internal: &mut *internal,
-                announced: &mut Announced::default(),
-            };
-            let mut sink = WithDisk::new(sink, &mut *disk, now_ns);
-            if traces.is_empty() {
-                shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
-            } else {
-                let mut out = Traced::new(Usual::Disk(sink), traces, worker, Some(Traced::disk_read()));
-                shared.core.tier_completed(ticket, completion, now_ns, &mut out);
-                out.end();
-            }
+            let trace = PacketTrace::new(traces, io.worker(), Some(trace::disk_read()));
+            let trace = Some(trace).filter(|_| !traces.is_empty());
+            let disk = DiskAccess::new(disk, now_ns);
+            let mut sink = Sink::<true, true>::new(io, egress, Some(disk), trace);
+            shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
+            sink.end_trace();
             *is_expire_stale = true;
         }
-        self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
+        egress.end_call();
     }
 
     /// Makes a face of a port that is read here. A port that becomes none is closed.
@@ -431,7 +365,7 @@ impl Worker {
                 self.forward_batch(io);
             }
             Command::Send(face, packet) => {
-                if let Some(port) = self.ports.get(face) {
+                if let Some(port) = self.egress.ports.get(face) {
                     let headers = LpHeaders::default();
                     // What does not get in is counted at the port.
                     let _ = io.send(port, Outbound { headers, packet, hop_limit: None });
@@ -519,18 +453,16 @@ impl Worker {
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
-            let worker = io.worker();
-            let Worker { ports, internal, disk, traces, .. } = self;
-            let mut sink = Sink { io, ports, internal, announced: &mut Announced::default() };
-            expiry.armed_ns = match disk {
-                disk if !traces.is_empty() => {
-                    let usual = usual(sink, disk.as_mut(), now_ns);
-                    shared.core.expire(now_ns, &mut Traced::new(usual, traces, worker, None))
-                }
-                None => shared.core.expire(now_ns, &mut sink),
-                Some(disk) => shared.core.expire(now_ns, &mut WithDisk::new(sink, disk, now_ns)),
+            let Worker { egress, disk, traces, .. } = self;
+            expiry.armed_ns = if disk.is_none() && traces.is_empty() {
+                shared.core.expire(now_ns, &mut Sink::<false, false>::new(io, egress, None, None))
+            } else {
+                let trace = PacketTrace::new(traces, io.worker(), None);
+                let disk = disk.as_mut().map(|disk| DiskAccess::new(disk, now_ns));
+                let mut sink = Sink::<true, true>::new(io, egress, disk, Some(trace));
+                shared.core.expire(now_ns, &mut sink)
             };
-            self.internal.drain(..).for_each(|packet| shared.send_internal(packet));
+            egress.end_call();
             self.expire_due_ns = expiry.armed_ns;
         } else if is_due {
             self.expire_due_ns = None;
@@ -554,7 +486,7 @@ impl Handler for Worker {
 
     #[cold]
     fn announced(&mut self, packet: &Packet, announcement: &[u8]) {
-        if !self.announced.keep(packet, announcement) {
+        if !self.egress.announced.keep(packet, announcement) {
             self.shared.count("announcement_dropped");
         }
     }
@@ -583,10 +515,10 @@ impl Handler for Worker {
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
-        if self.is_diverted && self.ports.swept != io.closed() {
+        if self.is_diverted && self.egress.ports.swept != io.closed() {
             self.to_kernel.retain(|_, port| !port.is_closed());
         }
-        self.ports.sweep(io.closed());
+        self.egress.ports.sweep(io.closed());
         let mut is_more = self.forward_dispatched(io);
         self.forward_batch(io);
         if self.is_diverted {
@@ -612,94 +544,6 @@ fn answer<T>(reply: Reply<T>, value: T) {
 /// Whether packets of a worker go elsewhere than to the forwarder at once.
 fn diverts(shared: &DataPlaneShared, dispatcher: &Dispatcher, disk: Option<&DiskPort>) -> bool {
     dispatcher.is_on() || shared.relay.is_some() || disk.is_some_and(|disk| disk.line.is_some())
-}
-
-/// Where packets go that are traced.
-fn usual<'a>(sink: Sink<'a>, disk: Option<&'a mut DiskPort>, now_ns: u64) -> Usual<'a> {
-    match disk {
-        None => Usual::Memory(sink),
-        Some(disk) => Usual::Disk(WithDisk::new(sink, disk, now_ns)),
-    }
-}
-
-/// Takes what the forwarder sends to the faces' ports.
-pub(super) struct Sink<'a> {
-    io: &'a mut Io,
-    ports: &'a mut Ports,
-    internal: &'a mut Vec<ControlPacket>,
-    announced: &'a mut Announced,
-}
-
-impl Output<Packet> for Sink<'_> {
-    #[inline]
-    fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
-        if let Some(faces) = self.ports.shared.copies.of(id) {
-            faces.iter().for_each(|face| self.send_one(*face, outgoing.clone()));
-        }
-        self.send_one(id, outgoing);
-    }
-
-    #[cold]
-    fn learned(&mut self, learned: Learned<'_>) {
-        let announcement = self.announced.with(learned.wire).unwrap_or_default();
-        self.ports.shared.learned(learned, announcement, self.io.now_ns());
-    }
-
-    #[cold]
-    fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
-        let shared = &self.ports.shared;
-        if self.announced.with(packet).is_some() {
-            return;
-        }
-        if let Some(announcement) = shared.offered(face, data, self.io.now_ns())
-            && !self.announced.keep(packet, &announcement)
-        {
-            shared.count("announcement_dropped");
-        }
-    }
-}
-
-impl Holders for Sink<'_> {
-    fn holder(&mut self, face: FaceId) -> Holder {
-        self.ports.get(face).map_or(Holder::Root, |port| port.holder())
-    }
-}
-
-impl Sink<'_> {
-    #[inline]
-    fn send_one(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
-        let Some(port) = self.ports.get(id) else {
-            if id == self.ports.shared.internal_face {
-                self.send_internal(outgoing);
-            } else if let Some(vip) = self.ports.shared.vip.get().filter(|vip| vip.face() == id) {
-                vip.hear(outgoing);
-            }
-            return;
-        };
-        let Outgoing { packet, headers, hop_limit } = outgoing;
-        let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
-        // What does not get in is counted at the port. Applications learn no routes.
-        if !self.announced.is_empty()
-            && let Some(announcement) = self.announced.with(&packet)
-            && port.reach() != Reach::Local
-        {
-            let _ = self.io.send_announced(port, Outbound { headers, packet, hop_limit }, announcement);
-            return;
-        }
-        let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
-    }
-
-    fn send_internal(&mut self, outgoing: Outgoing<Packet>) {
-        let headers = outgoing.headers;
-        let incoming = headers.incoming_face_id.map(FaceId);
-        let port = incoming.and_then(|id| self.ports.get(id));
-        let credentials = port.and_then(|port| port.credentials());
-        let owned = |port: &Arc<Port>| port.owner().map_or(port.holder(), Holder::uid);
-        let holder = port.map_or(Holder::Root, owned);
-        let is_local = port.is_some_and(|port| port.reach() == Reach::Local);
-        let packet = outgoing.packet;
-        self.internal.push(ControlPacket { packet, headers, incoming, is_local, credentials, holder });
-    }
 }
 
 /// Returns true if making the face ends only when the peer has answered.

@@ -19,6 +19,7 @@ use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name, NameRef};
 use crate::faces::{FaceHold, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
+use crate::tier::Tier;
 
 /// `/localhop/nb-cc`, as the octets of a name.
 const PREFIX: &[u8] = b"\x08\x08localhop\x08\x05nb-cc";
@@ -138,7 +139,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     #[cold]
     fn announce_again(&self, now_ns: u64, out: &mut impl Output<B>) -> Option<u64> {
-        let is_busy = out.tier_is_busy();
+        let is_busy = out.tier().is_some_and(|tier| tier.is_busy());
         let mut told = self.told.lock();
         told.faces.retain(|face| self.faces.is_registered(*face));
         told.next_ns = now_ns.saturating_add(self.config.cs_announce_ns);

@@ -17,10 +17,11 @@ use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceProperti
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::ordered::NoMemory;
-use crate::packet::{Output, PacketBuf};
+use crate::packet::PacketBuf;
 use crate::prefix_table::Key;
 use crate::shares::{Holder, HolderId};
 use crate::strategy::{ChosenStrategy, FibChange, Named, RoundTripCounts, StrategyError};
+use crate::tier::Tier;
 
 /// Data that are let go of at once when the content store shrinks.
 const SHRUNK_AT_ONCE: usize = 256;
@@ -532,10 +533,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.cs.shrink(budget)
     }
 
-    /// Lets go of up to `count` Data as if room were needed, and offers them to the tier of `out`:
-    /// for a home that ends. Returns how many went.
-    pub fn cs_spill(&self, count: usize, out: &mut impl Output<B>) -> usize {
-        (0..count).take_while(|_| self.cs.spill(out)).count()
+    /// Lets go of up to `count` Data as if room were needed, and offers them to `tier`: for a
+    /// home that ends. Returns how many went.
+    pub fn cs_spill(&self, count: usize, tier: &mut impl Tier<B>) -> usize {
+        (0..count).take_while(|_| self.cs.spill(tier)).count()
     }
 
     /// The state of the content store.

@@ -26,7 +26,8 @@ use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::strategy::{StrategyChoice, StrategyMemory};
 use crate::sync::plain::{AtomicU64, Ordering};
-use crate::trace::Step;
+use crate::tier::Tier;
+use crate::trace::{Step, decided};
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
 pub struct Forwarder<B, R> {
@@ -143,12 +144,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         (hashes, satisfied): (&NameHashes, &mut Satisfied<B>),
         out: &mut O,
     ) {
-        if O::HAS_TIER {
-            out.packet_begins();
+        if let Some(tier) = out.tier() {
+            tier.packet_begins();
         }
         let Some(ingress) = context.hold_ingress(face) else {
             self.counters.dropped(DropReason::UnknownFace);
-            return out.decided(Step::Drops(DropReason::UnknownFace));
+            return decided(out, Step::Drops(DropReason::UnknownFace));
         };
         let octets = received.packet.as_ref();
         let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
@@ -165,7 +166,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         if let Err(reason) = result {
             self.counters.dropped(reason);
-            out.decided(Step::Drops(reason));
+            decided(out, Step::Drops(reason));
         }
     }
 

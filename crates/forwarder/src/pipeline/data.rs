@@ -20,7 +20,7 @@ use crate::packet::{Learned, Output, PacketBuf, Received};
 use crate::pit::{InRecord, Matched, PitEntry, Satisfied};
 use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
-use crate::trace::Step;
+use crate::trace::{Step, decided};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. `satisfied`
@@ -69,7 +69,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         // NDNLPv2, Caching Policy.
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
-            out.decided(Step::NotCached);
+            decided(out, Step::NotCached);
         } else {
             self.cache(context, (&packet, view), hashes, digest, out);
         }
@@ -78,8 +78,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            if O::TRACES && !satisfied.is_empty() {
-                out.decided(Step::Satisfies(satisfied.len()));
+            if !satisfied.is_empty() {
+                decided(out, Step::Satisfies(satisfied.len()));
             }
             // A route is learned before anybody gets the Data: who has it may ask along that route
             // at once.

@@ -8,6 +8,7 @@ use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
 use crate::reserve::Reserve;
 use crate::strategy::MemoryId;
+use crate::trace::Tracer;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
 /// [`Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
@@ -61,7 +62,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let objects = self.cs.evict_objects(budget, out);
         let objects = objects.then(|| now_ns.saturating_add(OBJECTS_TURN_NS));
         let kept = self.pit.give_back(now_ns, budget);
-        let announced = if O::HAS_TIER && out.has_tier() { self.announce_due(now_ns, out) } else { None };
+        let announced = if out.tier().is_some() { self.announce_due(now_ns, out) } else { None };
         Expiry::of([pit, strategies, tables, pending, objects, kept, announced], now_ns)
     }
 
@@ -80,8 +81,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                         self.end_discovery(&entry, now_ns, out);
                     }
                     self.record_dead_nonces(&entry, now_ns);
-                    if O::TRACES {
-                        out.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
+                    if let Some(tracer) = out.tracer() {
+                        tracer.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
                     }
                     self.pit.recycle(&mut entry);
                 }

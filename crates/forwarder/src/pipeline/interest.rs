@@ -22,7 +22,8 @@ use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
 use crate::reserve::Reserve;
 use crate::strategy::{Chosen, MemoryId, Pending, StrategyKind, Upstream, Verdict};
-use crate::trace::Step;
+use crate::tier::Tier;
+use crate::trace::{Step, decided};
 
 /// An Interest that has passed the checks which need no table.
 pub(super) struct Arrived<'a, B> {
@@ -105,7 +106,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
                 return Err(DropReason::NextHopRefused);
             }
-            if O::HAS_TIER && out.has_tier() && is_announcement(view.name) {
+            if out.tier().is_some() && is_announcement(view.name) {
                 self.hear(ingress, view, context.now_ns);
                 return Ok(());
             }
@@ -190,15 +191,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         match self.find_cached::<O>(context, &arrived.interest) {
             Some(data) => {
-                if O::HAS_TIER {
-                    out.answers_from_memory();
+                if let Some(tier) = out.tier() {
+                    tier.answers_from_memory();
                 }
-                out.decided(Step::CacheHit);
+                decided(out, Step::CacheHit);
                 self.answer_from_cache(context, &arrived, data, out);
                 Ok(())
             }
             None => {
-                out.decided(Step::CacheMiss);
+                decided(out, Step::CacheMiss);
                 self.insert_pending(context, &arrived, forwarding, out)
             }
         }
@@ -269,7 +270,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let strategy = self.strategies.find(arrived.interest.key());
         let forwarding = forwarding.insert(Forwarding::new(strategy));
         self.add_upstreams(context, arrived, &mut forwarding.routing)?;
-        if O::TRACES {
+        if out.tracer().is_some() {
             self.tell_route(arrived, &forwarding.routing, out);
         }
         let mut has_room = false;
@@ -282,10 +283,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 Err(refusal) => return self.refuse(arrived, refusal, out),
             }
         };
-        if O::TRACES {
+        if out.tracer().is_some() {
             tell_pending(&mut locked, out);
         }
-        if O::HAS_TIER && out.has_tier() {
+        if out.tier().is_some() {
             match self.ask_tier(context, arrived, locked, &mut forwarding.routing, out) {
                 Some(unanswered) => locked = unanswered,
                 None => return Ok(()),
@@ -299,13 +300,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     #[cold]
     fn tell_route(&self, arrived: &Arrived<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
         if routing.is_explicit {
-            return out.decided(Step::ChosenFace);
+            return decided(out, Step::ChosenFace);
         }
         if arrived.interest.view.forwarding_hint_value.is_some() {
             return;
         }
         if let Some((components, _)) = self.fib.longest_with_costs(arrived.interest.key()) {
-            out.decided(Step::Route(components));
+            decided(out, Step::Route(components));
         }
     }
 
@@ -322,7 +323,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ) -> Result<(), DropReason> {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
         let verdict = self.decide(&mut locked, routing, arrived);
-        if O::TRACES {
+        if out.tracer().is_some() {
             tell_verdict(routing, &verdict, out);
         }
         match verdict {
@@ -453,7 +454,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         {
             self.objects.count(interest.key(), record.face);
         }
-        if O::HAS_TIER
+        if O::Tier::MAY_BE
             && let Some(entry) = locked.entry()
         {
             unpark_for(entry, arrived);
@@ -634,21 +635,21 @@ fn tell_pending<B, R: RawMutex>(locked: &mut LockedEntry<'_, B, R>, out: &mut im
     let Some(entry) = locked.entry() else { return };
     match entry.in_records.len().saturating_sub(1) {
         0 if entry.out_records.is_empty() => {}
-        0 => out.decided(Step::Retransmission),
-        others => out.decided(Step::Aggregated(others)),
+        0 => decided(out, Step::Retransmission),
+        others => decided(out, Step::Aggregated(others)),
     }
 }
 
 /// Tells a home that traces what the strategy has decided, but not to whom it sends: that is seen.
 fn tell_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Output<B>) {
     if !routing.is_explicit {
-        out.decided(Step::Strategy(routing.strategy.label()));
+        decided(out, Step::Strategy(routing.strategy.label()));
     }
     match verdict {
-        Verdict::Suppress => out.decided(Step::Suppressed),
-        Verdict::Probe(..) => out.decided(Step::Probes),
-        Verdict::Discover => out.decided(Step::Discovers),
-        Verdict::Along(_) | Verdict::Beside(_) => out.decided(Step::Follows),
+        Verdict::Suppress => decided(out, Step::Suppressed),
+        Verdict::Probe(..) => decided(out, Step::Probes),
+        Verdict::Discover => decided(out, Step::Discovers),
+        Verdict::Along(_) | Verdict::Beside(_) => decided(out, Step::Follows),
         Verdict::Forward(_) | Verdict::NoUpstream => {}
     }
 }

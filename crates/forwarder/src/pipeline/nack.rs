@@ -14,7 +14,7 @@ use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::PitEntry;
 use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
-use crate::trace::Step;
+use crate::trace::{Step, decided};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Nack pipeline (guide 4.4.1): a Nack counts only where the Interest was sent
@@ -54,7 +54,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         match verdict(strategy, entry) {
             NackVerdict::Wait => {
                 self.await_groups(&mut locked, context.now_ns);
-                out.decided(Step::NackWaits);
+                decided(out, Step::NackWaits);
             }
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
@@ -65,7 +65,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
             }
             NackVerdict::TellAll(reason) => {
-                out.decided(Step::NackGoesOn);
+                decided(out, Step::NackGoesOn);
                 drop(locked);
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =

@@ -19,8 +19,8 @@ use crate::packet::{Output, PacketBuf};
 use crate::pit::{EntryKey, InRecord, LockedEntry, PitEntry, Reading};
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
-use crate::tier::{Completion, Ticket, TierAnswer, Wanted};
-use crate::trace::Step;
+use crate::tier::{Completion, Ticket, Tier, TierAnswer, Wanted};
+use crate::trace::{Step, decided};
 
 /// Data that a read has found.
 struct Found<B> {
@@ -83,24 +83,27 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let key = locked.key();
         drop(locked);
         let counters = &self.cs.tier;
-        let answer = out.tier_read(&wanted(arrived, routing, key));
-        if out.tier_is_busy() && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
+        let (answer, is_busy) = match out.tier() {
+            Some(tier) => (tier.read(&wanted(arrived, routing, key)), tier.is_busy()),
+            None => (TierAnswer::NoTier, false),
+        };
+        if is_busy && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
             self.tell_of_congestion(arrived.ingress, arrived.now_ns, out);
         }
         match answer {
             TierAnswer::Reading => {
                 counters.reads.add(1);
-                out.decided(Step::TierReads);
+                decided(out, Step::TierReads);
                 return None;
             }
             TierAnswer::NoTier => {}
             TierAnswer::Absent => {
                 counters.bypass_absent.add(1);
-                out.decided(Step::TierAbsent);
+                decided(out, Step::TierAbsent);
             }
             TierAnswer::Busy => {
                 counters.bypass_busy.add(1);
-                out.decided(Step::TierBusy);
+                decided(out, Step::TierBusy);
                 leave_out_congested(routing, arrived.now_ns);
             }
         }
@@ -112,7 +115,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         is_parked.then_some(locked)
     }
 
-    /// A read has completed that [`Output::tier_read`] began. With Data the Interest is answered,
+    /// A read has completed that [`Tier::read`](crate::Tier::read) began. With Data the Interest is answered,
     /// and the Data is kept in memory, as if it had come from upstream; without, the Interest goes
     /// where its strategy sends it. If it is no longer pending, nothing happens.
     pub fn tier_completed(
@@ -168,7 +171,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 false
             }
         };
-        out.decided(if is_answered { Step::TierHit } else { Step::TierMiss });
+        decided(out, if is_answered { Step::TierHit } else { Step::TierMiss });
         if !is_answered {
             self.resume(context, hashes, key, out);
         }
