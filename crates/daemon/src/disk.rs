@@ -179,7 +179,7 @@ impl namely_mgmt::CsDisk for Disk {
 }
 
 /// What docs/counters.md lists.
-fn counters(status: &Status) -> Vec<Counter> {
+pub(crate) fn counters(status: &Status) -> Vec<Counter> {
     [
         ("hits", status.hits),
         ("hits_memory", status.hits_memory),

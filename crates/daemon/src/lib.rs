@@ -9,6 +9,7 @@ mod control;
 mod discovery;
 mod disk;
 mod exit;
+mod home;
 mod kernel;
 mod key;
 mod log;
@@ -17,6 +18,7 @@ mod privileges;
 mod router;
 mod run;
 mod service;
+mod services;
 mod taken;
 mod threads;
 #[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]

@@ -11,8 +11,7 @@ use parking_lot::Mutex;
 use namely_dataplane::Tap;
 
 /// Reads what the thread of discovery knows.
-#[derive(Clone)]
-pub(crate) struct View {
+pub(super) struct View {
     machine: Arc<Mutex<Discovery>>,
     devices: Arc<Vec<String>>,
     key: Key,

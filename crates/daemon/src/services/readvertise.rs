@@ -12,9 +12,16 @@ use std::ops::Bound;
 use namely_mgmt::{Now, Tables};
 use namely_security::{Signer, sign_interest};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, ControlResponse, RibEntry, Route, RouteOrigin, Scope,
+    Block, Command, ControlParameters, ControlResponse, FaceEventKind, FaceEventNotification, RibEntry,
+    Route, RouteOrigin, Scope,
 };
-use namely_wire::{DataView, InterestBuilder, InterestView, Name};
+use namely_wire::{DataView, InterestBuilder, InterestView, LpHeaders, Name};
+use parking_lot::Mutex;
+
+use super::{Service, Start};
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::home::Home;
 
 /// Changes that come within this time are told together.
 const GATHER_NS: u64 = 50_000_000;
@@ -35,9 +42,52 @@ const DAEMON: &str = "/localhost/nlsr";
 /// A route, by prefix and face.
 type Key = (Name, u64);
 
+/// Readvertisement as a service.
+#[derive(Default)]
+pub(super) struct Readvertise(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Of the configuration.
+    origins: Vec<RouteOrigin>,
+    readvertiser: Readvertiser,
+}
+
+impl Service for Readvertise {
+    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+        self.apply(start.config);
+        Ok(())
+    }
+
+    fn apply(&self, config: &Config) {
+        self.0.lock().origins.clone_from(&config.readvertise.origins);
+    }
+
+    fn face_event(&self, _: &Home, event: &FaceEventNotification, now_ns: u64) {
+        if event.kind == FaceEventKind::Destroyed {
+            self.0.lock().readvertiser.changed(now_ns);
+        }
+    }
+
+    fn take_packet(&self, packet: &[u8], now_ns: u64) -> bool {
+        self.0.lock().readvertiser.take_answer(packet, now_ns)
+    }
+
+    fn management_handled(&self, now_ns: u64) {
+        self.0.lock().readvertiser.changed(now_ns);
+    }
+
+    fn tick(&self, home: &Home, now: Now) -> Option<u64> {
+        let State { origins, readvertiser } = &mut *self.0.lock();
+        readvertiser.tick(origins, &*home.core, now, |command| {
+            home.plane.inject(command, LpHeaders::default());
+        })
+    }
+}
+
 /// What a routing daemon was told.
 #[derive(Debug, Default)]
-pub(super) struct Readvertiser {
+struct Readvertiser {
     /// What it has confirmed, with its cost.
     told: BTreeMap<Key, u64>,
     /// Commands on their way.
@@ -65,7 +115,7 @@ struct Asked {
 
 impl Readvertiser {
     /// The RIB has changed, or a face is gone.
-    pub(super) fn changed(&mut self, now_ns: u64) {
+    fn changed(&mut self, now_ns: u64) {
         self.is_stale |= self.at.is_some();
         self.look_by(now_ns + GATHER_NS);
     }
@@ -75,7 +125,7 @@ impl Readvertiser {
     }
 
     /// Does the next step, if it is due. Returns when to call it again.
-    pub(super) fn tick(
+    fn tick(
         &mut self,
         origins: &[RouteOrigin],
         tables: &dyn Tables,
@@ -95,7 +145,7 @@ impl Readvertiser {
     }
 
     /// Takes a packet that came for the router. Returns false if it is no answer to a command.
-    pub(super) fn take_answer(&mut self, packet: &[u8], now_ns: u64) -> bool {
+    fn take_answer(&mut self, packet: &[u8], now_ns: u64) -> bool {
         let Ok(data) = DataView::parse(packet) else { return false };
         let key = self.asked.iter().find(|(_, asked)| asked.name.as_name() == data.name);
         let Some(key) = key.map(|(key, _)| key.clone()) else { return false };

@@ -1,14 +1,18 @@
 //! Which prefixes are traced, for whom, and until when.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use namely_host::clock;
-use namely_mgmt::Traced;
+use namely_mgmt::{Control, Now, Traced};
 use namely_wire::Name;
-use namely_wire::mgmt::{Block, TraceEntry};
+use namely_wire::mgmt::{Block, FaceEventKind, FaceEventNotification, TraceEntry};
+use parking_lot::Mutex;
 
+use super::{Service, Start};
+use crate::control::now;
+use crate::exit::Failure;
+use crate::home::Home;
 use namely_dataplane::{DataPlane, Trace};
 
 /// Traces at once.
@@ -22,10 +26,37 @@ const SETTLE_US: u64 = 10_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 
+/// Traces of packets as a service; none where the kernel forwards, whose packets pass no worker.
+#[derive(Default)]
+pub(super) struct PacketTraces(OnceLock<Traces>);
+
+impl Service for PacketTraces {
+    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+        if start.home.kernel.is_none() {
+            let _ = self.0.set(Traces::new(start.home.plane.clone()));
+        }
+        Ok(())
+    }
+
+    fn face_event(&self, _: &Home, event: &FaceEventNotification, _: u64) {
+        if let (Some(traces), FaceEventKind::Destroyed) = (self.0.get(), event.kind) {
+            traces.face_gone(event.face_id);
+        }
+    }
+
+    fn tick(&self, _: &Home, now: Now) -> Option<u64> {
+        self.0.get()?.tick(now.ns)
+    }
+
+    fn datasets<'a>(&'a self, control: &mut Control<'a>) {
+        control.traces = self.0.get().map(|traces| traces as &dyn namely_mgmt::Traces);
+    }
+}
+
 /// The traces there are.
-pub(super) struct Traces {
+struct Traces {
     plane: Arc<DataPlane>,
-    active: RefCell<Active>,
+    active: Mutex<Active>,
 }
 
 #[derive(Default)]
@@ -54,24 +85,24 @@ impl Tracing {
 }
 
 impl Traces {
-    pub(super) fn new(plane: Arc<DataPlane>) -> Self {
-        Traces { plane, active: RefCell::default() }
+    fn new(plane: Arc<DataPlane>) -> Self {
+        Traces { plane, active: Mutex::default() }
     }
 
     /// Ends traces whose time is over; returns when to be called again.
-    pub(super) fn tick(&self, now_ns: u64) -> Option<u64> {
+    fn tick(&self, now_ns: u64) -> Option<u64> {
         self.retain(|tracing| tracing.due_ns() > now_ns);
-        self.active.borrow().traces.iter().map(Tracing::due_ns).min()
+        self.active.lock().traces.iter().map(Tracing::due_ns).min()
     }
 
     /// A face has gone, and with it who read its traces.
-    pub(super) fn face_gone(&self, face: u64) {
+    fn face_gone(&self, face: u64) {
         self.retain(|tracing| tracing.face != face);
     }
 
     /// Returns true if any has ended.
     fn retain(&self, stays: impl Fn(&Tracing) -> bool) -> bool {
-        let Active { traces, .. } = &mut *self.active.borrow_mut();
+        let Active { traces, .. } = &mut *self.active.lock();
         let before = traces.len();
         traces.retain(stays);
         let is_changed = traces.len() < before;
@@ -82,9 +113,9 @@ impl Traces {
     }
 
     fn read_at(&self, trace: u64, octets_max: usize, now_us: u64) -> Option<Traced> {
-        let mut active = self.active.borrow_mut();
+        let mut active = self.active.lock();
         let tracing = active.traces.iter_mut().find(|tracing| tracing.id == trace)?;
-        tracing.read_ns = super::now().ns;
+        tracing.read_ns = now().ns;
         let mut traced = Traced::default();
         if tracing.waiting.len() <= tracing.trace.entries_max() {
             traced.lost = tracing.trace.take(&mut tracing.waiting);
@@ -110,12 +141,12 @@ impl Traces {
 
 impl namely_mgmt::Traces for Traces {
     fn start(&self, prefix: &Name, time_ms: u64, face: u64) -> Result<u64, String> {
-        let Active { traces, last_id } = &mut *self.active.borrow_mut();
+        let Active { traces, last_id } = &mut *self.active.lock();
         if traces.len() >= TRACES_MAX {
             return Err(format!("{TRACES_MAX} traces are under way, as many as may be: end one of them"));
         }
         *last_id += 1;
-        let read_ns = super::now().ns;
+        let read_ns = now().ns;
         traces.push(Tracing {
             id: *last_id,
             trace: Arc::new(Trace::new(prefix.clone(), self.plane.workers())),
@@ -155,7 +186,7 @@ mod tests {
     fn a_trace_that_nobody_reads_ends_and_one_that_is_read_goes_on() {
         let (traces, name) = (traces(), "/a".parse().unwrap());
         let unread_ns = TRACE_UNREAD_MS * NS_PER_MS;
-        let before_ns = crate::control::now().ns;
+        let before_ns = now().ns;
         let read = traces.start(&name, 3_600_000, 300).unwrap();
         let due_ns = traces.tick(before_ns).expect("it may be left alone");
         assert!(due_ns >= before_ns + unread_ns);
@@ -187,7 +218,7 @@ mod tests {
         let (traces, name) = (traces(), "/a".parse().unwrap());
         let id = traces.start(&name, 60_000, 300).unwrap();
         let put = |time_us| {
-            let active = traces.active.borrow();
+            let active = traces.active.lock();
             active.traces[0].trace.put(0, TraceEntry { time_us, ..TraceEntry::default() });
         };
         let now_us = 1_000_000;
