@@ -174,8 +174,10 @@ mod tests {
     #[test]
     fn a_file_passes_two_relays_with_datagrams_between_them_unchanged() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let port =
-            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|s| s.local_addr()).expect("a free port");
+        // An address that no other process uses, so that its free port stays free.
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let host = Ipv4Addr::new(127, high | 1, low, 1);
+        let port = UdpSocket::bind((host, 0)).and_then(|s| s.local_addr()).expect("a free port");
         let between = Endpoint::Udp(port);
         let relays = [(unix(&dir, "a"), between.clone()), (between, unix(&dir, "source"))];
         copies_unchanged(300_001, 8000, &relays, unix(&dir, "source"));

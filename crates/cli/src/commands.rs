@@ -44,18 +44,10 @@ pub mod vip;
 pub mod wait;
 pub mod why;
 
-use crate::args::{Cli, Command, Global};
+use crate::args::{Cli, Command};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
-
-/// What a command runs with.
-#[derive(Debug)]
-pub struct Context<'a> {
-    /// Options of every command.
-    pub global: &'a Global,
-    /// Where answers go.
-    pub out: &'a Output,
-}
 
 impl Command {
     /// Where the command logs each request, if it is to.

@@ -16,7 +16,7 @@ use namely_wire::Name;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
 use crate::output::{Bar, Output, Text, octets_text};

@@ -15,7 +15,7 @@ use namely_security::{
 };
 use namely_wire::{Name, key_name_of_locator};
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
 use crate::signing;

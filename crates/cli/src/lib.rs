@@ -7,11 +7,13 @@
 
 pub mod args;
 pub mod commands;
+pub mod context;
 pub mod failure;
 pub mod fetching;
 pub mod keys;
 pub mod nfd_conf;
 pub mod nfdc;
+pub mod options;
 pub mod output;
 pub mod router;
 pub mod signing;

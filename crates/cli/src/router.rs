@@ -11,7 +11,7 @@ use namely_wire::mgmt::status_code;
 use namely_wire::text::Plain;
 use namely_wire::{FaceUri, NackReason, Name};
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 /// How often a router that is waited for is looked for.

@@ -12,7 +12,7 @@ use namely_transport::connection::Connection;
 use namely_transport::serve::{Producer, serve};
 use namely_wire::{Name, key_name_of_locator};
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::keys::{certificates_for, key_chain, key_failure};
 use crate::router::connection_failure;

@@ -10,7 +10,7 @@ use namely_transport::connection::{Connection, Options};
 use namely_wire::Name;
 use namely_wire::mgmt::FaceScope;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::output::say;
 
 /// After so long without anything the person is told.

@@ -6,6 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use common::Home;
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn a_server_waits_for_its_router_at_the_start_and_when_it_goes_away() {
@@ -50,4 +51,26 @@ fn no_image_of_a_process_with_keys_is_left_behind() {
     let limits = fs::read_to_string(format!("/proc/{}/limits", home.pid(child))).unwrap();
     let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(cores.split_whitespace().nth(4), Some("0"), "{cores}");
+}
+
+#[test]
+fn stopped_programs_go_on_where_they_were() {
+    let mut home = Home::new();
+    let router = home.start_router();
+    fs::create_dir(home.path("data")).unwrap();
+    common::write_file(&home.path("data/f"), 8_000_000, 1);
+    let server = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let mut get = home.namely(["get", "/lab/f", "-o", "got"]).spawn().unwrap();
+    let pids = [home.pid(router), home.pid(server), get.id()];
+    let is_running = |get: &mut std::process::Child| get.try_wait().unwrap().is_none();
+    // A system call that waits with a timeout fails when its process was stopped (signal(7)).
+    for _ in 0..100 {
+        for pid in pids.into_iter().take_while(|_| is_running(&mut get)) {
+            let pid = Pid::from_raw(pid as i32).unwrap();
+            kill_process(pid, Signal::STOP).unwrap();
+            kill_process(pid, Signal::CONT).unwrap();
+        }
+    }
+    assert!(get.wait().unwrap().success(), "{}", home.background_log());
+    assert_eq!(fs::read(home.path("got")).unwrap(), fs::read(home.path("data/f")).unwrap());
 }

@@ -10,7 +10,8 @@ use namely_wire::mgmt::{
 use namely_wire::{DataView, DecodeError, Endpoint, FaceUri, InterestBuilder, types};
 
 use crate::bindings::{FACE_LOCAL, LOCAL};
-use crate::{Client, ClientError, flags};
+use crate::client::flags;
+use crate::{Client, ClientError};
 
 /// Longest lifetime of an Interest that waits for the next face event.
 const EVENT_LIFETIME: Duration = Duration::from_secs(60);

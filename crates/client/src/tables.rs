@@ -9,7 +9,8 @@ use namely_wire::mgmt::{
 };
 use namely_wire::{DecodeError, Name};
 
-use crate::{Client, ClientError, flags};
+use crate::client::flags;
+use crate::{Client, ClientError};
 
 /// What of the content store is to change; `None` leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

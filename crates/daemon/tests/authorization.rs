@@ -253,9 +253,9 @@ fn what_comes_through_a_forwarded_udp_port_has_the_rights_of_who_forwards_it() {
     let mut client = Client::udp(inward.local_addr().unwrap());
     std::thread::spawn(move || {
         let mut octets = [0; 9000];
-        while let Ok((length, from)) = inward.recv_from(&mut octets) {
+        while let Ok((length, from)) = namely_skip::uninterrupted(|| inward.recv_from(&mut octets)) {
             onward.send(&octets[..length]).unwrap();
-            let length = onward.recv(&mut octets).unwrap();
+            let length = namely_skip::uninterrupted(|| onward.recv(&mut octets)).unwrap();
             inward.send_to(&octets[..length], from).unwrap();
         }
     });

@@ -352,7 +352,8 @@ fn systemd_hears_of_ready_health_reload_and_stop() {
     notify.set_read_timeout(Some(PATIENCE)).unwrap();
     let next = |what: &str| loop {
         let mut text = [0; 512];
-        let octets = notify.recv(&mut text).unwrap_or_else(|_| panic!("systemd is not told {what}"));
+        let octets = namely_skip::uninterrupted(|| notify.recv(&mut text))
+            .unwrap_or_else(|_| panic!("systemd is not told {what}"));
         let text = String::from_utf8_lossy(&text[..octets]).into_owned();
         if text.contains(what) {
             return text;

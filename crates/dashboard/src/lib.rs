@@ -18,10 +18,12 @@
 mod act;
 mod answer;
 mod connection;
+mod counters;
 mod explore;
 mod feed;
 mod guard;
 mod look;
+mod options;
 mod page;
 mod places;
 mod reach;
@@ -32,9 +34,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -43,77 +43,14 @@ use self::guard::Guard;
 
 pub use self::act::{ACTIONS_MAX, BODY_OCTETS_MAX};
 pub use self::connection::SLOW_TIMEOUT;
+pub use self::counters::Counters;
 pub use self::explore::{ENTRIES_MAX, EXPLORATIONS_MAX, LISTING_OCTETS_MAX, PREVIEW_OCTETS_MAX};
 pub use self::feed::{CHANGES_WAITING_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX};
 pub use self::look::{COUNTERS_MAX, FACES_MAX, OBJECTS_MAX, ROUTES_MAX, TEXT_CHARS_MAX};
+pub use self::options::{Options, ROUTERS_MAX};
 pub use self::places::{CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX};
 pub use self::server::{REQUEST_OCTETS_MAX, REQUEST_TIMEOUT};
 pub use self::words::{Meaning, meanings};
-
-/// Routers of one page.
-pub const ROUTERS_MAX: usize = 32;
-
-/// What the page shows, and to whom.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Where it listens; port 0 is any.
-    pub listen: SocketAddr,
-    /// The routers' addresses; `None` is the one in the usual places.
-    pub routers: Vec<Option<String>>,
-    /// Users whose routers on this machine are trusted too.
-    pub trust_router_of: String,
-    /// Who is believed of what is fetched.
-    pub trust: namely_socket::Trust,
-    /// Names by which browsers may call it, beside addresses and `localhost`.
-    pub hosts: Vec<String>,
-    /// How often routers are looked at while somebody watches.
-    pub interval: Duration,
-}
-
-impl Default for Options {
-    /// The usual router, once a second, for this machine.
-    fn default() -> Self {
-        Options {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            routers: vec![None],
-            trust_router_of: String::new(),
-            trust: namely_socket::Trust::User,
-            hosts: Vec::new(),
-            interval: Duration::from_secs(1),
-        }
-    }
-}
-
-/// What was asked for, and what was refused.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Requests.
-    pub requests: AtomicU64,
-    /// Connections that were one more than there may be.
-    pub refused_full: AtomicU64,
-    /// Requests for a host by whose name nobody may call the page.
-    pub refused_host: AtomicU64,
-    /// Requests without the token, or with another.
-    pub refused_token: AtomicU64,
-    /// Requests for what there is not, or that cannot be read.
-    pub refused: AtomicU64,
-    /// Requests that were one more of their kind than there may be at once.
-    pub refused_busy: AtomicU64,
-    /// Clients that took too long to ask, or to take what they asked for.
-    pub slow: AtomicU64,
-    /// Times that a page got the whole state anew, because it had not kept up with changes.
-    pub lagged: AtomicU64,
-    /// Looks at routers.
-    pub looks: AtomicU64,
-    /// Commands to routers that were carried out.
-    pub actions: AtomicU64,
-}
-
-impl Counters {
-    fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 /// Why there is no page.
 #[derive(Debug)]

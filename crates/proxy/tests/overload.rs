@@ -47,7 +47,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut octets = [0; 65_536];
     loop {
-        match stream.read(&mut octets) {
+        match namely_skip::uninterrupted(|| stream.read(&mut octets)) {
             Ok(0) => return true,
             Ok(_) => {}
             Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,

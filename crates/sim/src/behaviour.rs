@@ -6,7 +6,8 @@ use namely_forwarder::{FaceId, Received};
 use namely_wire::{LpHeaders, Name};
 
 use crate::disk::Disk;
-use crate::node::{NodeId, Packet, Router};
+use crate::node::Router;
+use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 
 /// Something at a node that gets packets and time: a consumer, a producer, a routing protocol, a

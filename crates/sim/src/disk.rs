@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use namely_forwarder::{Completion, Leaving, Ticket, Tier, TierAnswer, TierWrite, Wanted};
 use namely_wire::Name;
 
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// What a disk is like, and the store on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

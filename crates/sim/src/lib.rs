@@ -44,6 +44,7 @@ pub mod ndise;
 mod neighbours;
 mod network;
 mod node;
+mod packet;
 pub mod plot;
 mod random;
 mod routes;
@@ -56,7 +57,8 @@ pub use behaviours::{
 pub use disk::{DiskCounts, DiskSpec, Processing};
 pub use link::{Carried, LinkCounts, LinkSpec};
 pub use network::{AppId, Network, PortId};
-pub use node::{NodeId, Packet, Router, RouterSpec};
+pub use node::{Router, RouterSpec};
+pub use packet::{NodeId, Packet};
 pub use random::Random;
 
 /// One millisecond, ns.

@@ -16,7 +16,7 @@ use namely_link::{
 use namely_wire::PACKET_OCTETS_MAX;
 
 use crate::alarm::Alarm;
-use crate::node::{NodeId, Packet};
+use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 
 /// Longest wait that a histogram of waits tells apart, us.

@@ -13,7 +13,8 @@ use crate::behaviours::{Catalogue, Load};
 use crate::disk::{DiskCounts, DiskSpec, Processing};
 use crate::link::LinkSpec;
 use crate::network::{AppId, Network};
-use crate::node::{NodeId, Packet, RouterSpec};
+use crate::node::RouterSpec;
+use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 use crate::{MS, SECOND};
 

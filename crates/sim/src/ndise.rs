@@ -19,7 +19,8 @@ use crate::behaviours::{Demand, ObjectReader, Producer, VipAgent};
 use crate::disk::DiskSpec;
 use crate::link::LinkSpec;
 use crate::network::{AppId, Network, PortId};
-use crate::node::{NodeId, RouterSpec};
+use crate::node::RouterSpec;
+use crate::packet::NodeId;
 use crate::{MS, SECOND};
 
 /// Objects, and those for which a forwarder has room.

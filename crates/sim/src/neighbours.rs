@@ -21,7 +21,8 @@ use namely_wire::{
 use crate::alarm::Alarm;
 use crate::link::{LinkSpec, Port};
 use crate::network::{Network, PortId, What};
-use crate::node::{Node, NodeId, Target};
+use crate::node::{Node, Target};
+use crate::packet::NodeId;
 
 /// The discovery of a node.
 pub(crate) struct Neighbours {

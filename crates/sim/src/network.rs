@@ -15,7 +15,8 @@ use crate::alarm::Alarm;
 use crate::behaviour::{Behaviour, Context};
 use crate::disk::{Disk, DiskCounts, Done, Job};
 use crate::link::{Carried, Flight, LinkCounts, LinkSpec, Port, REASSEMBLY_OCTETS_MAX};
-use crate::node::{Node, NodeId, Packet, Router, RouterSpec, Target};
+use crate::node::{Node, Router, RouterSpec, Target};
+use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 use crate::routes;
 

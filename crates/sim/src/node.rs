@@ -1,30 +1,16 @@
 //! A router of the network: its forwarder, its faces, and the packets that it has still to process.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use namely_forwarder::{Config, CsPolicy, FaceId, FaceProperties, Received, TierMarking};
 
 use crate::alarm::Alarm;
 use crate::disk::{Disk, DiskSpec};
 use crate::neighbours::Neighbours;
-
-/// A packet in the simulator.
-pub type Packet = Arc<[u8]>;
+use crate::packet::Packet;
 
 /// The forwarder that a node runs, with its routes.
 pub type Router = namely_forwarder::Router<Packet, parking_lot::RawMutex>;
-
-/// Names a node of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) usize);
-
-impl NodeId {
-    /// Which node it is, counted from 0 in the order of adding.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
 
 /// What a router is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 
 mod wait;
 
-pub use wait::{PATIENCE, asleep, comes_to_hold, eventually, found_within, until};
+pub use wait::{PATIENCE, asleep, comes_to_hold, eventually, found_within, uninterrupted, until};
 
 use std::fmt::Display;
 use std::process::Command;

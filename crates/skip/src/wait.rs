@@ -1,6 +1,7 @@
 //! How a test waits: for a condition, never for a time that is thought to be long enough.
 
 use std::fmt::Display;
+use std::io;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -92,6 +93,21 @@ fn is_asleep(
             fields.chars().next()
         });
         has_ended() || state == Some('S')
+    }
+}
+
+/// Calls `receive` again where it was interrupted. A system call that waits with a timeout fails so
+/// when its process was stopped or frozen and goes on (signal(7)): a machine that was suspended is
+/// no fault of the peer.
+///
+/// # Errors
+/// Those of `receive` but [`io::ErrorKind::Interrupted`].
+pub fn uninterrupted<T>(mut receive: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match receive() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            received => return received,
+        }
     }
 }
 

@@ -389,13 +389,13 @@ mod tests {
             ends(WireSpec { rate_bps: Some(80_000_000), queue: Duration::from_secs(1), late, ..SPEC });
         let mut buffer = [0; 2000];
         near.send(b"hello").unwrap();
-        let (_, from) = far.recv_from(&mut buffer).unwrap();
+        let (_, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         let mut came = Vec::new();
         // No more at once than a socket holds.
         for round in 0..4_u32 {
             (0..100).for_each(|n| assert!(far.send_to(&(100 * round + n).to_be_bytes(), from).is_ok()));
             for _ in 0..100 {
-                let octets = near.recv(&mut buffer).unwrap();
+                let octets = namely_skip::uninterrupted(|| near.recv(&mut buffer)).unwrap();
                 came.push(u32::from_be_bytes(buffer[..octets].try_into().unwrap()));
             }
         }
@@ -411,15 +411,15 @@ mod tests {
         let (near, far, _link) = ends(SPEC);
         let (started, mut buffer) = (Instant::now(), [0; 2000]);
         near.send(b"there").unwrap();
-        let (octets, from) = far.recv_from(&mut buffer).unwrap();
+        let (octets, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         assert_eq!(&buffer[..octets], b"there");
         far.send_to(b"back", from).unwrap();
-        assert_eq!(near.recv(&mut buffer).unwrap(), 4);
+        assert_eq!(namely_skip::uninterrupted(|| near.recv(&mut buffer)).unwrap(), 4);
         assert!(started.elapsed() >= Duration::from_millis(60));
         let started = Instant::now();
         // 20 datagrams of a millisecond each.
         (0..20).for_each(|_| assert!(near.send(&[0; 1000]).is_ok()));
-        (0..20).for_each(|_| assert!(far.recv(&mut buffer).is_ok()));
+        (0..20).for_each(|_| assert!(namely_skip::uninterrupted(|| far.recv(&mut buffer)).is_ok()));
         assert!(started.elapsed() >= Duration::from_millis(50));
     }
 
@@ -448,9 +448,10 @@ mod tests {
         let (near, far, link) = ends(SPEC);
         let mut buffer = [0; 2000];
         near.send(b"hello").unwrap();
-        let (_, from) = far.recv_from(&mut buffer).unwrap();
+        let (_, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         (0..200).for_each(|_| assert!(far.send_to(&[0; 1000], from).is_ok()));
-        let arrived = std::iter::from_fn(|| near.recv(&mut buffer).ok()).count() as u64;
+        let arrived =
+            std::iter::from_fn(|| namely_skip::uninterrupted(|| near.recv(&mut buffer)).ok()).count() as u64;
         let full = link.back().full.load(Ordering::Relaxed);
         assert!((45..200).contains(&arrived) && arrived + full == 200, "{arrived} {full}");
         assert_eq!(link.back().take_waits_us().len() as u64, arrived);
@@ -458,9 +459,10 @@ mod tests {
         near.send(b"hello").unwrap();
         near.send(b"hello").unwrap();
         (0..20).for_each(|_| assert!(near.send(b"hello").is_ok()));
-        let (_, from) = far.recv_from(&mut buffer).unwrap();
+        let (_, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         (0..400).for_each(|_| assert!(far.send_to(&[0; 100], from).is_ok()));
-        let arrived = std::iter::from_fn(|| near.recv(&mut buffer).ok()).count();
+        let arrived =
+            std::iter::from_fn(|| namely_skip::uninterrupted(|| near.recv(&mut buffer)).ok()).count();
         let lost = link.back().lost.load(Ordering::Relaxed);
         assert!((120..280).contains(&arrived) && arrived as u64 + lost == 400, "{arrived} {lost}");
     }

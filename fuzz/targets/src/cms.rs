@@ -6,7 +6,7 @@ use namely_wire::lfn::{Dataset, Lfn, parse_block};
 use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{ByteRange, Component, Name, RANGE_COMPONENT};
 
-use crate::seeds::Group;
+use crate::group::Group;
 
 /// The component of a range, behind eight octets that say how large its file is.
 pub(crate) fn byte_range(octets: &[u8]) {

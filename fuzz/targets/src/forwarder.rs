@@ -16,7 +16,7 @@ use namely_wire::{
     PitToken, encode_lp_packet,
 };
 
-use crate::seeds::Group;
+use crate::group::Group;
 
 type Packet = Arc<[u8]>;
 

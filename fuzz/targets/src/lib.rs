@@ -11,6 +11,8 @@ mod cms;
 mod config;
 mod dissection;
 mod forwarder;
+mod group;
+mod inside;
 mod link;
 mod management;
 mod memif;
@@ -60,10 +62,4 @@ pub const TARGETS: &[Target] = &[
 pub fn run(name: &str, octets: &[u8]) {
     let target = TARGETS.iter().find(|t| t.name == name).expect("a name from TARGETS");
     (target.run)(octets);
-}
-
-/// Whether `inner` lies inside `outer`, as every slice that a view hands out must.
-fn inside(outer: &[u8], inner: &[u8]) -> bool {
-    let (outer, inner) = (outer.as_ptr_range(), inner.as_ptr_range());
-    inner.is_empty() || outer.start <= inner.start && inner.end <= outer.end
 }

@@ -7,7 +7,7 @@ use namely_memif::{Budget, Handshake, Interface, Options, Progress, Region};
 use rustix::event::EventfdFlags;
 use rustix::fs::MemfdFlags;
 
-use crate::seeds::Group;
+use crate::group::Group;
 use peer::{BUFFERS, LOG2, MEMORY, RING, RawClient, SLOTS, raw_pair, send, sockets};
 
 #[path = "../../../crates/memif/tests/support/mod.rs"]

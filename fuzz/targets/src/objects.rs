@@ -6,7 +6,7 @@ use namely_wire::{
     key_name_of_locator, parse_time,
 };
 
-use crate::inside;
+use crate::inside::inside;
 
 /// A metadata packet's Content, and a directory listing.
 pub(crate) fn metadata(octets: &[u8]) {

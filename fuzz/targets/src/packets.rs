@@ -5,7 +5,7 @@ use namely_wire::{
     LpView, SignatureInfo, SignatureInfoView, encode_lp_header,
 };
 
-use crate::inside;
+use crate::inside::inside;
 
 /// An Interest: what it shows is inside it, and survives being built anew.
 pub(crate) fn interest(octets: &[u8]) {

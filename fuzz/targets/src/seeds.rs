@@ -19,6 +19,7 @@ use namely_wire::{
     encode_lp_packet, encode_safe_bag,
 };
 
+use crate::group::Group;
 use crate::security::{NOW_NS, anchor, key, key_name};
 
 /// One file of a corpus.
@@ -31,9 +32,6 @@ pub struct Seed {
     /// The input.
     pub octets: Vec<u8>,
 }
-
-/// The names and inputs of one target's corpus.
-pub(crate) type Group = Vec<(&'static str, Vec<u8>)>;
 
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {

@@ -9,8 +9,8 @@ use namely_vip::{
 use namely_wire::tlv::{Writer, read_tlv};
 use namely_wire::{DataBuilder, InterestBuilder, SignatureInfo};
 
-use crate::inside;
-use crate::seeds::Group;
+use crate::group::Group;
+use crate::inside::inside;
 
 const PERIOD_NS: u64 = 1_000_000_000;
 const START_US: u64 = 1_000_000;

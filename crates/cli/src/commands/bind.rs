@@ -5,9 +5,9 @@ use namely_wire::Name;
 use namely_wire::mgmt::{Binding, bind_flags};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options::name;
 use crate::output::Cell;
 use crate::router::connect;
 

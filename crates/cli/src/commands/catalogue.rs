@@ -12,9 +12,9 @@ use namely_wire::Name;
 use namely_wire::lfn::Lfn;
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Failure, io_failure};
+use crate::options::name;
 use crate::output::octets_text;
 
 /// Check and make catalogues of blocks and files, and names of CMS.

@@ -12,10 +12,10 @@ use namely_transport::connection::{Answer, Connection, Options};
 use namely_wire::{Component, DataView, InterestBuilder, Name, key_name_of_locator, types};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for};
+use crate::options::name;
 use crate::output::say;
 use crate::router::{connection_failure, nack_failure, open};
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;

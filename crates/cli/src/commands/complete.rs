@@ -4,7 +4,7 @@
 use clap::Args;
 use namely_client::Client;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::keys::{key_chain, key_failure};
 use crate::router::connect;

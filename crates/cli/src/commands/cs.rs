@@ -10,10 +10,10 @@ use namely_client::CsChanges;
 use namely_wire::Name;
 use serde_json::json;
 
-use super::Context;
 use super::face::Switch;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options::name;
 use crate::output::octets_text;
 use crate::router::connect;
 

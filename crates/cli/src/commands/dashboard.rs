@@ -8,7 +8,7 @@ use clap::Args;
 use namely_dashboard::{Counters, Options, StartError};
 use serde_json::{Value, json};
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
 
@@ -29,7 +29,7 @@ pub struct Dashboard {
     router: Vec<String>,
     /// Where to listen for browsers. Elsewhere than on this machine everything needs the token,
     /// which then crosses the network as it is.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9465", value_parser = crate::args::address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9465", value_parser = crate::options::address)]
     listen: SocketAddr,
     /// A name by which browsers may call the page, beside addresses and localhost; may repeat.
     #[arg(long, value_name = "NAME")]

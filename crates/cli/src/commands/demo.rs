@@ -20,7 +20,7 @@ use namely_transport::serve::{register, serve};
 use namely_wire::{FaceUri, Name};
 use serde_json::json;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Watch, bind_failure, get_failure, rate_text, summary_json};
 use crate::keys::key_failure;

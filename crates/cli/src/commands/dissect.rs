@@ -8,7 +8,7 @@ use clap::Args;
 use namely_wire::dissect::{self, Node};
 use serde_json::{Value, json};
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::output::Text;
 

@@ -9,7 +9,7 @@ use namely_wire::mgmt::{
 };
 use serde_json::json;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Cell, octets_text};
 use crate::router::connect;

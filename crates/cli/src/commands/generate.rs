@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
-use super::Context;
 use crate::args::Cli;
+use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 
 /// The sample file, in which every key of the configuration is explained.

@@ -13,11 +13,11 @@ use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{ByteRange, Name};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
 use crate::keys::{self, Trust};
+use crate::options::name;
 use crate::output::octets_text;
 
 /// Older answers to which version is the newest are told, s.

@@ -10,7 +10,7 @@ mod tables;
 use clap::Subcommand;
 use namely_nnet::{Control, ControlError};
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 /// Load, show and configure the forwarder in the kernel.

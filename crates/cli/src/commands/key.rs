@@ -6,10 +6,10 @@ use namely_security::{KeyEntry, KeyType, NewKey, validity};
 use namely_wire::Name;
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase};
+use crate::options::name;
 use crate::output::Cell;
 
 /// Manage your keys.

@@ -8,11 +8,11 @@ use namely_wire::Name;
 use namely_wire::rdr::{listing, listing_name};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::fetching::{Transfer, consumer_of_all, get_failure};
 use crate::keys::Trust;
+use crate::options::name;
 use crate::output::{Cell, octets_text};
 
 /// List a directory by name.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::nfd_conf::{Note, info, migrate};
 use crate::output::Text;

@@ -7,7 +7,7 @@ mod tables;
 
 use clap::Subcommand;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 
 /// Work out what routers with content stores can take.

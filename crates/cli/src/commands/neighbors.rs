@@ -5,7 +5,7 @@ use namely_wire::Name;
 use namely_wire::mgmt::{NeighborState, NeighborStatus};
 use serde_json::json;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;

@@ -8,9 +8,9 @@ use namely_wire::dissect;
 use namely_wire::{DataView, InterestBuilder, Name};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::output::Text;
 use crate::router::{connection_failure, explain_unbound, nack_failure, open, why_hint};
 

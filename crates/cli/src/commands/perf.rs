@@ -7,6 +7,7 @@
 mod client;
 mod crypto;
 mod flow;
+mod limits;
 mod object;
 mod outstanding;
 mod packets;
@@ -18,21 +19,8 @@ mod signing;
 
 use clap::Subcommand;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
-
-/// Where server and client meet unless told otherwise.
-const PREFIX: &str = "/perf";
-
-/// Payload of an answer unless told otherwise, octets: what file servers of NDN use.
-const PAYLOAD_OCTETS: usize = 8000;
-
-/// Largest payload of an answer, octets: it leaves room for a name and a signature in the largest
-/// packet.
-const PAYLOAD_OCTETS_MAX: usize = 8600;
-
-/// Most connections of one process.
-const FLOWS_MAX: u16 = 1024;
 
 /// Measure throughput and latency through a router with generated load.
 #[derive(Debug, Subcommand)]
@@ -60,9 +48,4 @@ impl Perf {
             Perf::Crypto(c) => c.run(ctx),
         }
     }
-}
-
-/// A failure of one of the threads' connections, as the command's own.
-fn thread_failure() -> Failure {
-    Failure::failed("a flow ended by a fault of namely's own")
 }

@@ -7,10 +7,10 @@ use namely_transport::connection::{Answer, Connection, Options};
 use namely_wire::{Component, InterestBuilder, Name};
 use serde_json::json;
 
-use super::Context;
 use super::poke::STOP_POLL;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::router::{connection_failure, open};
 
 /// Measure the round trip to a name.

@@ -9,10 +9,10 @@ use namely_transport::connection::{Incoming, Options, Outbox, Packet};
 use namely_wire::{Component, DataBuilder, Name};
 use serde_json::json;
 
-use super::Context;
 use super::poke::STOP_POLL;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options::name;
 use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 
 /// Largest payload of a reply, octets.

@@ -9,9 +9,9 @@ use namely_transport::connection::{Options, Packet};
 use namely_wire::{DataBuilder, Name, PACKET_OCTETS_MAX};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 
 /// Answer one Interest with standard input.

@@ -13,12 +13,12 @@ use namely_socket::{Producer, ProducerOptions};
 use namely_wire::Name;
 use serde_json::json;
 
-use super::Context;
 use super::poke::STOP_POLL;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::fetching::{bind_failure, consumer};
 use crate::keys;
+use crate::options::name;
 
 /// Largest response where nobody says, MiB.
 const SIZE_MAX_MIB: u64 = 48;
@@ -39,7 +39,7 @@ pub enum Proxy {
   namely proxy ingress                                # http_proxy=http://localhost:8080 curl http://video.example/")]
 pub struct IngressArgs {
     /// Where to listen; :8080 is that port of every address of this machine.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = crate::args::address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = crate::options::address)]
     listen: SocketAddr,
     /// The name below which sites are, each by its host.
     #[arg(long, value_name = "NAME", default_value = "/http", value_parser = name)]

@@ -14,8 +14,8 @@ use namely_transport::serve::register;
 use namely_wire::Name;
 use serde_json::json;
 
-use super::Context;
 use super::serve::SignBy;
+use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::output::octets_text;

@@ -8,9 +8,9 @@ use namely_wire::Name;
 use namely_wire::mgmt::{FibEntry, RibEntry, RouteOrigin, route_flags};
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options::name;
 use crate::output::Cell;
 use crate::router::connect;
 

@@ -11,10 +11,10 @@ use namely_transport::serve::register;
 use namely_wire::Name;
 use serde_json::json;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
+use crate::options::name;
 use crate::router::{Waiting, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
 

@@ -7,8 +7,8 @@ use clap::{Args, Parser};
 use namely_wire::mgmt::{Counter, RibEntry};
 use serde_json::json;
 
-use super::Context;
 use crate::args::Cli;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;

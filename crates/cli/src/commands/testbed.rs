@@ -8,7 +8,7 @@ use namely_testbed::sandbox::{self, Place};
 use namely_testbed::{Interrupt, Lab, NodeReport, Report, TestbedError, devices, picture};
 use serde_json::json;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::output::{Cell, Text};
 

@@ -11,9 +11,9 @@ use namely_wire::text::Plain;
 use namely_wire::{NackReason, Name};
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::args;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options;
 use crate::router::connect;
 
 /// How long a router is left alone that had nothing to tell.
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 )]
 pub struct Trace {
     /// The prefix.
-    #[arg(value_parser = args::name)]
+    #[arg(value_parser = options::name)]
     prefix: Name,
     /// End after so many packets.
     #[arg(long, value_name = "PACKETS")]

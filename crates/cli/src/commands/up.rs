@@ -7,7 +7,7 @@ use namely_daemon::DaemonArgs;
 use namely_wire::FaceUri;
 use serde_json::json;
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 /// Start a router.

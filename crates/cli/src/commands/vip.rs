@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use namely_wire::mgmt::{Counter, VipNeighbour, VipObject, VipStatus};
 use serde_json::{Value, json};
 
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Cell, octets_text};
 use crate::router::connect;

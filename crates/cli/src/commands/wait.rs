@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_wire::Name;
 
-use super::Context;
-use crate::args::name;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::router::known_prefixes;
 
 /// How often is looked.

@@ -11,9 +11,9 @@ use namely_client::ClientError;
 use namely_wire::Name;
 use serde_json::json;
 
-use super::Context;
-use crate::args;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options;
 use crate::router::{connect, connect_as};
 use face::FaceFacts;
 use hops::Way;
@@ -28,22 +28,22 @@ use rights::{Asked, RightFacts, Signing};
 )]
 pub struct Why {
     /// The name.
-    #[arg(value_parser = args::name)]
+    #[arg(value_parser = options::name)]
     name: Option<Name>,
     /// A face instead: its number or its remote URI.
     #[arg(long, value_name = "FACE")]
     face: Option<String>,
     /// Say whether the router would let this program register the prefix, and by which rule.
-    #[arg(long, value_name = "PREFIX", value_parser = args::name)]
+    #[arg(long, value_name = "PREFIX", value_parser = options::name)]
     register: Option<Name>,
     /// Say the same of binding the prefix.
-    #[arg(long, value_name = "PREFIX", value_parser = args::name)]
+    #[arg(long, value_name = "PREFIX", value_parser = options::name)]
     bind: Option<Name>,
     /// Say the same of commands that manage the router, such as `namely route add`.
     #[arg(long)]
     manage: bool,
     /// The identity or key of yours that signs the command, in the place of the default one.
-    #[arg(long = "as", value_name = "IDENTITY", value_parser = args::name, conflicts_with_all = ["name", "face"])]
+    #[arg(long = "as", value_name = "IDENTITY", value_parser = options::name, conflicts_with_all = ["name", "face"])]
     signed_as: Option<Name>,
     /// Follow the name hop by hop through the routers that say where it goes from them.
     #[arg(long, requires = "name")]

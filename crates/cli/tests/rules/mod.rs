@@ -11,6 +11,7 @@ mod published;
 mod recipes;
 mod skips;
 mod sleeps;
+mod structure;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! One request and its answer, by HTTP/1.1 (RFC 9112): `GET /metrics`, and nothing else.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,8 +72,10 @@ fn linger(mut stream: &TcpStream) {
     }
     let mut octets = [0; 1024];
     for _ in 0..METRICS_REQUEST_OCTETS_MAX / octets.len() {
-        if !matches!(stream.read(&mut octets), Ok(1..)) {
-            return;
+        match stream.read(&mut octets) {
+            Ok(1..) => (),
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            Ok(0) | Err(_) => return,
         }
     }
 }
@@ -124,8 +126,11 @@ fn request(mut stream: &TcpStream, hosts: &PageHosts, end: Instant) -> Result<As
         let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Slow)?;
         stream.set_read_timeout(Some(left)).map_err(|_| Slow)?;
         match stream.read(space) {
-            Ok(0) | Err(_) => return Err(Slow),
+            Ok(0) => return Err(Slow),
             Ok(more) => filled += more,
+            // The router was stopped or frozen, and goes on.
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => return Err(Slow),
         }
         let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut lines);

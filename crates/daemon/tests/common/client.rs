@@ -102,15 +102,15 @@ impl Client {
             let read = match &mut self.socket {
                 Socket::Unix(stream) => {
                     stream.set_read_timeout(Some(wait)).expect("a timeout");
-                    stream.read(&mut chunk)
+                    namely_skip::uninterrupted(|| stream.read(&mut chunk))
                 }
                 Socket::Tcp(stream) => {
                     stream.set_read_timeout(Some(wait)).expect("a timeout");
-                    stream.read(&mut chunk)
+                    namely_skip::uninterrupted(|| stream.read(&mut chunk))
                 }
                 Socket::Udp(socket) => {
                     socket.set_read_timeout(Some(wait)).expect("a timeout");
-                    socket.recv(&mut chunk)
+                    namely_skip::uninterrupted(|| socket.recv(&mut chunk))
                 }
             };
             match read {
@@ -294,11 +294,11 @@ impl Client {
         match &mut self.socket {
             Socket::Unix(stream) => {
                 stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                matches!(stream.read(&mut chunk), Ok(0) | Err(_))
+                matches!(namely_skip::uninterrupted(|| stream.read(&mut chunk)), Ok(0) | Err(_))
             }
             Socket::Tcp(stream) => {
                 stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                matches!(stream.read(&mut chunk), Ok(0) | Err(_))
+                matches!(namely_skip::uninterrupted(|| stream.read(&mut chunk)), Ok(0) | Err(_))
             }
             Socket::Udp(_) => false,
         }

@@ -5,13 +5,14 @@
 
 mod error;
 mod journal;
+mod options;
 mod own;
 mod part;
 mod target;
 mod tree;
+mod version;
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -23,40 +24,13 @@ use namely_wire::Name;
 
 pub use self::error::GetError;
 pub use self::journal::ResumeSecret;
+pub use self::options::GetOptions;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
 use self::target::Target;
 pub use self::tree::{DEPTH_MAX, FAILED_MAX, TreeEvent, TreeGot, TreeProgress, get_tree};
-
-/// How files are fetched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GetOptions {
-    /// Whether a partial file is gone on with.
-    pub resume: bool,
-    /// Whether the file is on the disk, not only in the system's cache, when it gets its final
-    /// name.
-    pub sync: bool,
-    /// What this user's journals of partial files are known by; none: fetches that end early leave
-    /// nothing behind, and none is gone on with.
-    pub secret: Option<ResumeSecret>,
-    /// Whether files have the permissions that the producer tells, as far as `umask` lets them.
-    pub keep_mode: bool,
-    /// Whether an older version may replace the one that was fetched before.
-    pub allow_older: bool,
-    /// How old what the producer says of its newest version may be.
-    pub age_max: Option<Duration>,
-    /// Of trees: whether what the producer does not have goes from the directories that are
-    /// fetched.
-    pub delete: bool,
-    /// Of trees: whether nothing is fetched, written or removed; what would be is told.
-    pub dry_run: bool,
-}
-
-/// How far a producer's clock may be ahead of this machine's.
-pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
-
-/// The attribute of a file that says which version of which object it is.
-const VERSION_ATTRIBUTE: &str = "user.namely.version";
+use self::version::note_version;
+pub use self::version::{CLOCK_SKEW_MAX, check_age};
 
 /// A file that was fetched.
 #[derive(Clone, Debug)]
@@ -207,55 +181,6 @@ fn got(object: &Object, target: &Target, progress: Progress, resumed_octets: u64
         progress,
         resumed_octets,
         reason: object.reason.clone(),
-    }
-}
-
-/// An error if what the producer says of its newest version is older than wanted, or, where that
-/// counts, of a time that has not come: [`GetOptions::age_max`].
-///
-/// # Errors
-/// [`GetError::TooOld`], [`GetError::Future`], [`GetError::Undated`].
-pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> {
-    let (Some(age_max), Some(_)) = (options.age_max, &object.metadata) else { return Ok(()) };
-    let name = || object.name.clone();
-    let Some(as_of_ns) = object.as_of_ns else { return Err(GetError::Undated { object: name() }) };
-    let now_ns = namely_host::clock::unix_ns();
-    let ahead = Duration::from_nanos(as_of_ns.saturating_sub(now_ns));
-    if ahead > CLOCK_SKEW_MAX {
-        return Err(GetError::Future { object: name(), ahead });
-    }
-    let age = Duration::from_nanos(now_ns.saturating_sub(as_of_ns));
-    if age > age_max { Err(GetError::TooOld { object: name(), age, age_max }) } else { Ok(()) }
-}
-
-/// An error if `target` was fetched from a newer version of `object`: whoever can answer in the
-/// producer's place has old signed packets too.
-fn check_newer(object: &Object, target: impl AsFd, path: &Path) -> Result<(), GetError> {
-    let mut there = [0; 4096];
-    // Without the attribute nothing is known of the file; some file systems have none.
-    let Ok(octets) = rustix::fs::fgetxattr(target, VERSION_ATTRIBUTE, &mut there[..]) else { return Ok(()) };
-    let there = there.get(..octets).and_then(|text| std::str::from_utf8(text).ok()?.parse::<Name>().ok());
-    let version = |name: &Name| name.as_name().last().and_then(|last| last.version());
-    match there {
-        Some(there)
-            if there.as_name().without_last(1) == object.name.as_name().without_last(1)
-                && version(&object.name) < version(&there) =>
-        {
-            Err(GetError::Older { object: object.name.clone(), there, path: path.to_owned() })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Notes with the file which version it is.
-fn note_version(file: impl AsFd, object: &Object) {
-    if object.metadata.is_none() {
-        return;
-    }
-    let version = object.name.to_string();
-    let flags = rustix::fs::XattrFlags::empty();
-    if let Err(error) = rustix::fs::fsetxattr(file, VERSION_ATTRIBUTE, version.as_bytes(), flags) {
-        tracing::debug!(%error, "the file does not say which version it is");
     }
 }
 

@@ -14,9 +14,9 @@ use namely_wire::Name;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::GetOptions;
 use super::error::GetError;
 use super::journal::{JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
+use super::options::GetOptions;
 use super::own;
 use super::target::{self, Target};
 

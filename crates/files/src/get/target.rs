@@ -11,6 +11,7 @@ use namely_transport::object::Object;
 use rustix::fs::{FileType, OFlags, Stat, fstat};
 
 use super::error::GetError;
+use super::version::check_newer;
 
 /// A name in a folder that is open.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl Target {
         // nothing counts.
         match fstat(&there) {
             Ok(found) if Writers::this_user().is_owner(found.st_uid) => {
-                super::check_newer(object, there, &self.path())
+                check_newer(object, there, &self.path())
             }
             _ => Ok(()),
         }

@@ -8,7 +8,7 @@ use namely_transport::congestion::{Algorithm, CongestionControl, Path, Signal};
 use namely_wire::{DataView, InterestBuilder, Name};
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// InterestLifetime, ms: the longest that a router keeps.
 const LIFETIME_MS: u64 = 60_000;

@@ -8,7 +8,7 @@ use namely_transport::fetch::PieceInterest;
 use namely_wire::{DataView, Name};
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// InterestLifetime, ms: also how long an answer is waited for.
 const LIFETIME_MS: u64 = 2_000;

@@ -6,7 +6,7 @@ use namely_transport::fetch::{Arrival, Counters, Failure, Fetch, Options, Taken}
 use namely_wire::{DataView, InterestView, Name};
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// InterestLifetime, ms.
 const LIFETIME_MS: u64 = 4_000;

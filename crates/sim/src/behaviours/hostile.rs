@@ -6,7 +6,7 @@ use namely_transport::fetch::PieceInterest;
 use namely_wire::{DataBuilder, InterestBuilder, InterestView, Name, SignatureInfo};
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// InterestLifetime, ms: an hour.
 const LIFETIME_MS: u64 = 3_600_000;

@@ -8,7 +8,7 @@ use namely_transport::fetch::PieceInterest;
 use namely_wire::{DataView, Name};
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 use crate::random::Random;
 
 /// Parts of what is asked for of the most popular object.

@@ -4,7 +4,7 @@ use namely_forwarder::Received;
 use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, SignatureInfo};
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// A producer. It routes its prefix to itself at its own node. Its Data carry the null signature:
 /// verification is not simulated.

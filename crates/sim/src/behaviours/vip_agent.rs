@@ -11,7 +11,7 @@ use namely_wire::{
 };
 
 use crate::behaviour::{Behaviour, Context};
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// Where routers talk about VIPs.
 const PREFIX: &str = "/localhop/ndn/vip";

@@ -14,7 +14,7 @@ use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::{ObjectReader, VipAgent};
 use crate::network::PortId;
-use crate::node::Packet;
+use crate::packet::Packet;
 
 /// The forwarder to which something happens, and the server.
 const FORWARDER: usize = 1;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::buffer::Buffer;
-use super::options::BLOCK_OCTETS;
+use super::limits::BLOCK_OCTETS;
 use super::place::Place;
 use super::segment::Segment;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::options::BLOCK_OCTETS;
+use super::limits::BLOCK_OCTETS;
 
 /// Octets that begin at a multiple of [`BLOCK_OCTETS`] in memory, and never move.
 #[derive(Debug)]

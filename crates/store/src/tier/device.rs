@@ -11,18 +11,14 @@ use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
 use super::buffer::Buffer;
-use super::erasing::ERASED_OCTETS_MAX;
 use super::error::TierError;
-use super::extent::{Extent, Free, Region};
-use super::medium::Found;
-use super::options::{BLOCK_OCTETS, OCTETS_MAX, Options};
+use super::extent::{Extent, Found, Free, Region};
+use super::limits::{BLOCK_OCTETS, DEVICE_OCTETS_MIN, ERASED_OCTETS_MAX, OCTETS_MAX};
+use super::options::Options;
 use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
 use super::record::Key;
 use super::segment::Segment;
 use crate::lock::Lock;
-
-/// Least octets of a device.
-pub const DEVICE_OCTETS_MIN: u64 = 4 << 20;
 
 const MAGIC: &[u8; 16] = b"namely-device-01";
 /// What the superblocks of all versions begin with.

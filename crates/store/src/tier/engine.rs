@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::caller::Bells;
+use super::completion::Bells;
 use super::queue::Job;
 use super::ring::{DEPTH, Ring};
 use super::shared::{For, Shared};

@@ -5,44 +5,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
+use namely_wire::NameRef;
 
+use super::erased::{Erased, decode, encode};
 use super::error::TierError;
-use super::keeper::recorded;
+use super::limits::ERASED_MAX;
 use super::medium::Medium;
 use super::record::Key;
 use super::segment::Segment;
 use super::shared::Shared;
 use super::window::Window;
 
-/// Maximum number of prefixes that are being erased, or whose segments are still there.
-pub const ERASED_MAX: usize = 64;
-
-const MAGIC: &[u8; 16] = b"namely-erased-01";
-const DIGEST_OCTETS: usize = 32;
-
-/// Octets of what is being erased as it is written, at most.
-pub(crate) const ERASED_OCTETS_MAX: usize = 20 + ERASED_MAX * (11 + PACKET_OCTETS_MAX) + DIGEST_OCTETS;
-
 /// A segment of an erasure that is not known yet: everything that is written may be meant.
 const UNKNOWN: u64 = u64::MAX;
-
-/// A prefix whose records are not to be read any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Erased {
-    pub(crate) prefix: Name,
-    /// The last segment in which there may be some.
-    pub(crate) segment: u64,
-    /// Whether they are all out of the indexes.
-    pub(crate) is_done: bool,
-}
-
-impl Erased {
-    /// Whether a record of this name in this segment is one of them.
-    pub(crate) fn covers(&self, segment: u64, name: NameRef<'_>) -> bool {
-        segment <= self.segment && self.prefix.as_name().is_prefix_of(name)
-    }
-}
 
 impl Shared {
     pub(crate) fn erase(&self, prefix: NameRef<'_>) -> Result<(), TierError> {
@@ -108,7 +83,7 @@ impl Shared {
             let checks = self.key.checks(segment.extent.salt());
             Window::new(&segment.extent, octets).records(&checks, |offset, whole| {
                 let is_gone = erased.covers(segment.number, whole.name);
-                let record = recorded(self, segment.slot, (offset, whole));
+                let record = self.recorded(segment.slot, offset, &whole);
                 if is_gone {
                     gone += 1;
                     self.counters.erased.add(self.index.remove(record.hash, record.place).into());
@@ -163,40 +138,4 @@ fn load(medium: &Medium, key: &Key) -> Vec<Erased> {
         tracing::warn!(folder = %medium.path().display(), "what was erased is not known any more: erase it again");
         Vec::new()
     })
-}
-
-fn encode(key: &Key, erased: &[Erased]) -> Vec<u8> {
-    let mut out = MAGIC.to_vec();
-    out.extend_from_slice(&(erased.len() as u32).to_le_bytes());
-    for Erased { prefix, segment, is_done } in erased {
-        out.extend_from_slice(&segment.to_le_bytes());
-        out.push((*is_done).into());
-        out.extend_from_slice(&(prefix.as_bytes().len() as u16).to_le_bytes());
-        out.extend_from_slice(prefix.as_bytes());
-    }
-    let digest = key.digest(&out);
-    out.extend_from_slice(&digest);
-    out
-}
-
-pub(crate) fn decode(key: &Key, octets: &[u8]) -> Option<Vec<Erased>> {
-    let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
-    if key.digest(body) != digest {
-        return None;
-    }
-    let (count, mut rest) = body.strip_prefix(MAGIC)?.split_first_chunk()?;
-    let mut erased = Vec::new();
-    for _ in 0..u32::from_le_bytes(*count) {
-        let (segment, behind) = rest.split_first_chunk()?;
-        let ([is_done], behind) = behind.split_first_chunk()?;
-        let (name_octets, behind) = behind.split_first_chunk()?;
-        let (name, behind) = behind.split_at_checked(u16::from_le_bytes(*name_octets).into())?;
-        rest = behind;
-        erased.push(Erased {
-            prefix: NameRef::parse_value(name).ok()?.to_name(),
-            segment: u64::from_le_bytes(*segment),
-            is_done: *is_done == 1,
-        });
-    }
-    rest.is_empty().then_some(erased)
 }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use namely_host::disk::{Foreign, OpenError};
 use rustix::io::Errno;
 
-use super::device::DEVICE_OCTETS_MIN;
-use super::options::{OCTETS_MAX, OCTETS_MIN, THREADS_MAX};
+use super::limits::{DEVICE_OCTETS_MIN, OCTETS_MAX, OCTETS_MIN, THREADS_MAX};
 
 /// Why a tier cannot be opened, or cannot do what it is asked. Each says what to do.
 #[derive(Debug)]

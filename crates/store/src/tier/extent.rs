@@ -35,6 +35,14 @@ impl Region {
     }
 }
 
+/// A segment that is there, and was not looked at yet.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) number: u64,
+    /// Of a device.
+    pub(crate) region: Option<Region>,
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         self.free.lock().push_back(self.at);

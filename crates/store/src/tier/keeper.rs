@@ -12,10 +12,11 @@ use namely_wire::NameRef;
 use super::engine::serve_one;
 use super::error::TierError;
 use super::index::Look;
-use super::options::{BLOCK_OCTETS, EngineKind, REINSERTED_PART};
+use super::limits::{BLOCK_OCTETS, REINSERTED_PART};
+use super::options::EngineKind;
 use super::place::{Expiry, Place};
 use super::queue::Job;
-use super::segment::{Recorded, Segment};
+use super::segment::Segment;
 use super::shared::Shared;
 use super::window::Window;
 
@@ -304,16 +305,4 @@ impl Shared {
         self.bell.notify_all();
         true
     }
-}
-
-/// What of a segment that was read whole is in the index.
-pub(crate) fn recorded(
-    shared: &Shared,
-    slot: usize,
-    (offset, whole): (u64, super::record::Whole<'_>),
-) -> Recorded {
-    let expiry = Expiry::new(whole.expires_ms, shared.base_ms);
-    let octets = super::record::record_octets(whole.packet.len());
-    let place = Place::new(slot, offset, octets, expiry);
-    Recorded { hash: shared.hash(whole.name), place, expires_ms: whole.expires_ms }
 }

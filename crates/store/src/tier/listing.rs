@@ -9,12 +9,12 @@ use namely_host::disk::{Folder, Writers};
 use namely_wire::NameRef;
 
 use super::device::Device;
-use super::erasing::{Erased, decode};
+use super::erased::{Erased, decode};
 use super::error::TierError;
-use super::extent::Extent;
-use super::medium::{Found, erased_of, is_device, of_folder};
+use super::extent::{Extent, Found};
+use super::folder::{KEY_OCTETS, numbers};
+use super::medium::{erased_of, is_device, of_folder};
 use super::record::Key;
-use super::recovery::{KEY_OCTETS, numbers};
 use super::segment::segment_name;
 use super::window::Window;
 

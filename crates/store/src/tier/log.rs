@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::buffer::Buffer;
-use super::options::{BLOCK_OCTETS, GROUPS_MAX, REINSERTED_PART};
+use super::limits::{BLOCK_OCTETS, GROUPS_MAX, REINSERTED_PART};
 use super::place::{Expiry, Place};
 use super::record::{self, CHECK_AT, Checks, RECORD_OCTETS_MAX};
 use super::segment::{Recorded, Segment};

@@ -10,13 +10,13 @@ use rustix::fs::{FileType, OFlags};
 use super::above::Head;
 use super::buffer::Buffer;
 use super::device::Device;
-use super::erasing::ERASED_OCTETS_MAX;
 use super::error::TierError;
-use super::extent::{Extent, Region};
-use super::options::{BLOCK_OCTETS, OCTETS_MAX, OCTETS_MIN, Options};
+use super::extent::{Extent, Found};
+use super::folder;
+use super::limits::{BLOCK_OCTETS, ERASED_OCTETS_MAX, OCTETS_MAX, OCTETS_MIN};
+use super::options::Options;
 use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
 use super::record::Key;
-use super::recovery;
 use super::sealing::{self, Sealed};
 use super::segment::{Kind, Recorded, Segment, index_name, kind, open_file, remove_files, segment_name};
 use crate::lock::Lock;
@@ -37,14 +37,6 @@ pub(crate) struct Folder {
     direct: bool,
 }
 
-/// A segment that is there, and was not looked at yet.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) number: u64,
-    /// Of a device.
-    pub(crate) region: Option<Region>,
-}
-
 /// Whether what is at `path` is a device, or a file that stands for one.
 pub fn is_device(path: &Path) -> bool {
     let found = open_named(path, OFlags::PATH).ok().and_then(|file| rustix::fs::fstat(file).ok());
@@ -61,8 +53,8 @@ impl Medium {
             return Ok((Medium::Device(device), key, lock));
         }
         let writers = Writers::this_user().and_group(options.group);
-        let (folder, lock) = recovery::take_folder(path, writers)?;
-        let key = recovery::key(&folder, writers)?;
+        let (folder, lock) = folder::take_folder(path, writers)?;
+        let key = folder::key(&folder, writers)?;
         let (segment_octets, direct) = (options.segment_octets(), options.direct);
         Ok((Medium::Folder(Folder { folder, writers, segment_octets, direct }), key, lock))
     }
@@ -106,7 +98,7 @@ impl Medium {
         match self {
             Medium::Folder(folder) => {
                 let fault = |error| TierError::new(folder.folder.path(), error);
-                let numbers = recovery::numbers(&folder.folder).map_err(fault)?;
+                let numbers = folder::numbers(&folder.folder).map_err(fault)?;
                 Ok(numbers.into_iter().map(|number| Found { number, region: None }).collect())
             }
             Medium::Device(device) => device.found(key),

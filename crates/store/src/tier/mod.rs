@@ -133,16 +133,20 @@ mod admission;
 mod ahead;
 mod buffer;
 mod caller;
+mod completion;
 mod device;
 mod engine;
+mod erased;
 mod erasing;
 mod error;
 mod extent;
 #[cfg(test)]
 mod faulty_disk;
 mod filter;
+mod folder;
 mod index;
 mod keeper;
+mod limits;
 mod listing;
 mod log;
 mod medium;
@@ -173,19 +177,17 @@ use namely_wire::{Name, NameRef};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use self::admission::{Admission, GHOSTS_MAX, Gate};
-pub use self::caller::{Asked, Below, Bypass, Caller, Completion, Outcome, ReadId, StoredData};
-pub use self::device::{DEVICE_OCTETS_MIN, format};
-pub use self::erasing::ERASED_MAX;
+pub use self::caller::Caller;
+pub use self::completion::{Asked, Below, Bypass, Completion, Outcome, ReadId, StoredData, Written};
+pub use self::device::format;
 pub use self::error::TierError;
 pub use self::filter::FilterKind;
+pub use self::limits::{DEVICE_OCTETS_MIN, ERASED_MAX};
+pub use self::limits::{OCTETS_MAX, OCTETS_MIN, PENDING_MAX, PENDING_THRESHOLD, THREADS_MAX};
 pub use self::listing::{Listed, list};
 pub use self::medium::is_device;
-pub use self::options::{
-    EngineKind, Fairness, OCTETS_MAX, OCTETS_MIN, Options, PENDING_MAX, PENDING_THRESHOLD, Slowness,
-    THREADS_MAX,
-};
+pub use self::options::{EngineKind, Fairness, Options, Slowness};
 pub use self::place::SEGMENTS_MAX;
-pub use self::shared::Written;
 pub use self::status::Status;
 
 use self::above::Above;

@@ -6,34 +6,12 @@ use super::above::OCTETS_A_NAME;
 use super::admission::{Admission, OCTETS_A_GHOST};
 use super::error::TierError;
 use super::filter::FilterKind;
-use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
+use super::limits::{
+    BLOCK_OCTETS, GROUP_OCTETS, GROUPS_MAX, OCTETS_MAX, OCTETS_MIN, PENDING_MAX, PENDING_THRESHOLD,
+    THREADS_MAX,
+};
+use super::place::SEGMENT_OCTETS_MAX;
 use super::record::RECORD_OCTETS_MAX;
-
-/// Requests that pend from which on Interests and Data pass by the disk where they can.
-pub const PENDING_THRESHOLD: usize = 64;
-
-/// Maximum number of requests that pend, whether there is a way around or not.
-pub const PENDING_MAX: usize = 4096;
-
-/// Smallest and largest budget of a tier. A device has no more than its segments.
-pub const OCTETS_MIN: u64 = 1 << 20;
-/// See [`OCTETS_MIN`].
-pub const OCTETS_MAX: u64 = SEGMENT_OCTETS_MAX * (SEGMENTS_MAX as u64 / 2);
-
-/// Maximum number of threads of [`EngineKind::Threads`].
-pub const THREADS_MAX: usize = 64;
-
-/// Maximum number of groups of records that wait to be written, each of [`GROUP_OCTETS`] at most.
-pub(crate) const GROUPS_MAX: usize = 16;
-
-/// Octets that are written at once; smaller where segments are.
-pub(crate) const GROUP_OCTETS: u64 = 512 << 10;
-
-/// Octets of a block: what direct I/O reads and writes whole ones of.
-pub(crate) const BLOCK_OCTETS: u64 = 4096;
-
-/// Of a segment that is thrown away so much may be written again: a quarter.
-pub(crate) const REINSERTED_PART: u64 = 4;
 
 /// What reads and writes the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,6 +161,7 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::SEGMENTS_MAX;
     use super::*;
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use namely_host::disk::{Folder, Writers};
 
 use super::above::Head;
-use super::options::BLOCK_OCTETS;
+use super::limits::BLOCK_OCTETS;
 use super::place::{Expiry, Place, SEGMENT_OCTETS_MAX, UNIT_OCTETS};
 use super::record::Key;
 use super::segment::{Recorded, Segment, index_name};

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::above::Head;
 use super::buffer::Buffer;
 use super::extent::Extent;
-use super::options::BLOCK_OCTETS;
+use super::limits::BLOCK_OCTETS;
 use super::place::Place;
 use super::record::Key;
 

@@ -13,8 +13,8 @@ use super::above::{Above, Head, heads};
 use super::admission::Gate;
 use super::ahead::{Ahead, PART_OCTETS, PartKey, Way, extent};
 use super::buffer::{Buffer, Pool, blocks};
-use super::caller::{Asked, Bells, Below, Bypass, Inbox, Outcome, ReadId, StoredData};
-use super::erasing::Erased;
+use super::completion::{Asked, Bells, Below, Bypass, Inbox, Outcome, ReadId, StoredData, Written};
+use super::erased::Erased;
 use super::error::TierError;
 use super::index::{Index, Look};
 use super::log::Log;
@@ -22,20 +22,9 @@ use super::medium::Medium;
 use super::options::Options;
 use super::place::{Expiry, Place};
 use super::queue::{Job, Queue};
-use super::record::{self, Key};
-use super::segment::Segment;
+use super::record::{self, Key, Whole};
+use super::segment::{Recorded, Segment};
 use super::status::Counters;
-
-/// What becomes of Data that is offered to a tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// It is taken. It can be read from now on, and is on the disk after the next synchronisation.
-    Taken,
-    /// It is there already.
-    Known,
-    /// The disk has enough to do, or rests after a fault: it is not taken.
-    Busy,
-}
 
 /// A read that waits for its octets.
 #[derive(Debug)]
@@ -123,6 +112,13 @@ impl Shared {
     /// By what a name is found: without its implicit digest.
     pub(crate) fn hash(&self, name: NameRef<'_>) -> u64 {
         self.key.hash(name.as_bytes())
+    }
+
+    /// The index entry of a record at `offset` of the segment in `slot`.
+    pub(crate) fn recorded(&self, slot: usize, offset: u64, whole: &Whole<'_>) -> Recorded {
+        let expiry = Expiry::new(whole.expires_ms, self.base_ms);
+        let place = Place::new(slot, offset, record::record_octets(whole.packet.len()), expiry);
+        Recorded { hash: self.hash(whole.name), place, expires_ms: whole.expires_ms }
     }
 
     pub(crate) fn read(

@@ -4,7 +4,7 @@ use std::io;
 
 use super::buffer::{Buffer, blocks};
 use super::extent::Extent;
-use super::options::BLOCK_OCTETS;
+use super::limits::BLOCK_OCTETS;
 use super::place::UNIT_OCTETS;
 use super::record::{self, Checks, HEADER_OCTETS, Header, RECORD_OCTETS_MAX, Whole};
 

@@ -5,13 +5,14 @@ use std::os::fd::AsFd;
 
 use namely_host::Waker;
 use namely_wire::NameRef;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
+use super::fault::Fault;
+use super::incoming::Incoming;
 use super::outbox::Outbox;
+use super::reach::{NotBound, Reach};
 use super::receiver::{Receiver, Times};
-use super::registration::{NotBound, Reach};
-use super::{Fault, Incoming, timespec};
 
 /// One kind of link to a router: a stream, datagrams, frames, shared memory, or the kernel's
 /// socket. It sends and receives many packets in one call of a method, and none of them waits but
@@ -155,4 +156,9 @@ pub(super) fn poll(
         Err(Errno::INTR) => Ok(PollFlags::empty()),
         Err(error) => Err(error),
     }
+}
+
+/// A wait as system calls take it.
+pub(super) fn timespec(wait_ns: u64) -> Timespec {
+    Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as _ }
 }

@@ -9,7 +9,8 @@ use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scop
 use namely_wire::text::Plain;
 use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
 
-use super::{Answer, Connection, ConnectionError, NotBound};
+use super::reach::NotBound;
+use super::{Answer, Connection, ConnectionError};
 
 /// How long one command waits for its response. A router that has just started may be slow.
 pub(super) const COMMAND_LIFETIME_MS: u64 = 2_000;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use namely_wire::{DecodeError, FaceUri};
 use rustix::io::Errno;
 
-use super::{ManagementError, peer};
+use super::ndndpdk::ManagementError;
+use super::peer;
 use crate::endpoint::{BadRouter, Candidate, NamedBy};
 
 /// Why a connection cannot be made or kept.

@@ -11,9 +11,9 @@ use namely_wire::{MacAddress, PACKET_OCTETS_MAX};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::carrier::{Carrier, Delivery, Ready};
+use super::carrier::{Carrier, Delivery, Ready, timespec};
+use super::fault::Fault;
 use super::outbox::Outbox;
-use super::{Fault, timespec};
 
 /// Memory in which frames wait, octets: some thousand of the usual length.
 const RING_OCTETS: usize = 2 << 20;

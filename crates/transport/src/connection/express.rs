@@ -2,7 +2,9 @@
 
 use namely_wire::{DataView, DecodeError, InterestBuilder, InterestView, LpHeaders, NackReason};
 
-use super::{Connection, ConnectionError, Incoming, Outbox, Packet};
+use super::incoming::{Incoming, Packet};
+use super::outbox::Outbox;
+use super::{Connection, ConnectionError};
 use crate::matching::answers;
 use crate::nonce::Nonces;
 

@@ -16,10 +16,10 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::Fault;
 use super::carrier::{Bindings, Carrier, Delivery, Ready, poll};
+use super::fault::Fault;
 use super::outbox::{Datagrams, Outbox};
-use super::registration::{NotBound, Reach};
+use super::reach::{NotBound, Reach};
 
 /// Times that the socket is read in one turn.
 const READS_PER_TURN: usize = 4;

@@ -14,8 +14,8 @@ use namely_wire::LP_PACKET_OCTETS_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::Fault;
 use super::carrier::{Carrier, Delivery, Ready};
+use super::fault::Fault;
 use super::outbox::Outbox;
 
 /// How long a router may take to make an interface.

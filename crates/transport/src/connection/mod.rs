@@ -27,12 +27,15 @@ mod connect;
 mod error;
 mod ethernet;
 mod express;
+mod fault;
 mod inbox;
+mod incoming;
 mod kernel;
 mod memory;
 mod ndndpdk;
 mod outbox;
 pub(crate) mod peer;
+mod reach;
 mod receiver;
 mod registration;
 mod shown;
@@ -44,25 +47,25 @@ mod udp;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use namely_memif::RingFault;
 use namely_security::Signer;
+use namely_wire::FaceUri;
 use namely_wire::mgmt::Scope;
-use namely_wire::{DataView, DecodeError, FaceUri, InterestView, LpHeaders, NackReason};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags};
 
-use self::carrier::{Carrier, Delivery};
+use self::carrier::{Carrier, Delivery, timespec};
 pub use self::command::CommandError;
 use self::command::CommandSigner;
 use self::connect::Connected;
 pub use self::error::{ConnectionError, NoRouter};
 pub use self::express::{Answer, Expression, Reply};
+use self::fault::Fault;
+pub use self::incoming::{Incoming, Packet};
 pub use self::ndndpdk::{ANSWER_OCTETS_MAX, ManagementError};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
+pub use self::reach::{NotBound, Reach};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
-pub use self::registration::{NotBound, Reach};
 use crate::endpoint::{self, Surroundings};
 pub use crate::endpoint::{BadRouter, Candidate, NamedBy};
 use crate::nonce::Nonces;
@@ -105,36 +108,6 @@ impl Options {
     /// For an application that serves: it waits for its router for as long as it takes.
     pub fn for_server() -> Self {
         Options { reconnect: Duration::MAX, ..Options::default() }
-    }
-}
-
-/// A packet from the router.
-#[derive(Clone, Copy, Debug)]
-pub struct Incoming<'a> {
-    /// The network packet.
-    pub packet: Packet<'a>,
-    /// Its link headers. An answer to an Interest carries the Interest's PIT token: see
-    /// [`Incoming::answer_headers`].
-    pub headers: &'a LpHeaders,
-    /// When it was read, by the connection's clock.
-    pub received_ns: u64,
-}
-
-/// A network packet, checked.
-#[derive(Clone, Copy, Debug)]
-pub enum Packet<'a> {
-    /// An Interest to answer.
-    Interest(InterestView<'a>),
-    /// Data.
-    Data(DataView<'a>),
-    /// An Interest of ours that the router refused.
-    Nack(InterestView<'a>, NackReason),
-}
-
-impl Incoming<'_> {
-    /// Headers for the answer to this Interest: its PIT token comes back, of whatever length it is.
-    pub fn answer_headers(&self) -> LpHeaders {
-        LpHeaders { pit_token: self.headers.pit_token, ..LpHeaders::default() }
     }
 }
 
@@ -449,52 +422,6 @@ impl Connection {
             }
         }
     }
-}
-
-/// Why a connection ended.
-#[derive(Debug)]
-enum Fault {
-    /// The router closed it.
-    Closed,
-    /// The router was reached again and does not answer.
-    Silent,
-    /// The socket failed.
-    Socket(#[allow(dead_code, reason = "shown in the log")] Errno),
-    /// The router broke the rules of shared memory.
-    Ring(#[allow(dead_code, reason = "shown in the log")] RingFault),
-    /// The stream cannot be cut into packets.
-    Unframed(#[allow(dead_code, reason = "shown in the log")] DecodeError),
-}
-
-impl From<Errno> for Fault {
-    fn from(error: Errno) -> Self {
-        Fault::Socket(error)
-    }
-}
-
-impl From<RingFault> for Fault {
-    fn from(fault: RingFault) -> Self {
-        Fault::Ring(fault)
-    }
-}
-
-impl From<namely_memif::Fault> for Fault {
-    fn from(fault: namely_memif::Fault) -> Self {
-        match fault {
-            namely_memif::Fault::System(errno) => Fault::Socket(errno),
-            _ => Fault::Closed,
-        }
-    }
-}
-
-impl From<DecodeError> for Fault {
-    fn from(error: DecodeError) -> Self {
-        Fault::Unframed(error)
-    }
-}
-
-fn timespec(wait_ns: u64) -> Timespec {
-    Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as _ }
 }
 
 fn elapsed_ns(since: Instant) -> u64 {

@@ -8,7 +8,9 @@ use namely_link::{
 };
 use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, tlv, types};
 
-use super::{Incoming, Outbox, Packet, shown};
+use super::incoming::{Incoming, Packet};
+use super::outbox::Outbox;
+use super::shown;
 
 /// Octets of incomplete packets kept.
 const REASSEMBLY_OCTETS_MAX: usize = 4 << 20;

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use namely_host::Waker;
 use rustix::event::PollFlags;
 
-use super::Fault;
 use super::carrier::{Carrier, Delivery, Ready, poll};
+use super::fault::Fault;
 use super::inbox::{Filled, Inbox};
 use super::outbox::Outbox;
 

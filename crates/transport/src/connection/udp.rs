@@ -13,8 +13,8 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::Fault;
 use super::carrier::{Carrier, Delivery, Ready, poll};
+use super::fault::Fault;
 use super::outbox::Outbox;
 
 /// Times that the socket is read in one turn, so that answers are not held back by an endless

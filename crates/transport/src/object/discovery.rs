@@ -14,7 +14,8 @@ use namely_wire::{
 
 use crate::publish::{MANIFEST_ENTRIES_MIN, SHORT_MANIFEST_OCTETS_MAX};
 
-use super::{Object, ObjectError, PAUSES_MAX, ReadOptions, SignatureMode, again_after_ns, report_refused};
+use super::descriptor::{Object, PAUSES_MAX, ReadOptions, SignatureMode, again_after_ns};
+use super::{ObjectError, report_refused};
 use crate::connection::{Answer, Connection, ConnectionError};
 
 /// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.

@@ -7,8 +7,9 @@ use std::convert::Infallible;
 use namely_security::manifest_name;
 use namely_wire::{DataView, LpHeaders, Name, NameRef};
 
+use super::descriptor::again_after_ns;
 use super::layout::{Layout, Piece};
-use super::{Object, ObjectError, Part, Progress, ReadOptions, again_after_ns};
+use super::{Object, ObjectError, Part, Progress, ReadOptions};
 use crate::connection::{Connection, Incoming, Packet};
 use crate::fetch::{Arrival, Counters, Failure, Fetch, Taken};
 use crate::segment::PieceInterest;

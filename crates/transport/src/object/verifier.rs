@@ -15,7 +15,7 @@ use crate::fetch::Failure;
 
 /// How often one piece may come and be wrong before the fetch fails: a damaged copy in a cache is
 /// worked around, a producer that makes wrong packets is not.
-const CORRUPT_MAX: u32 = 2 + super::PAUSES_MAX;
+const CORRUPT_MAX: u32 = 2 + super::descriptor::PAUSES_MAX;
 
 /// Manifests kept: those of the group under way and of the next one, and a spare.
 const MANIFESTS_MAX: usize = 3;

@@ -6,7 +6,7 @@ use clap::Args;
 use namely_store::tier::{self, TierError};
 use serde_json::json;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::octets_text;
 

@@ -7,9 +7,9 @@ use namely_store::tier::{self, TierError};
 use namely_wire::Name;
 use serde_json::json;
 
-use crate::args::name;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::output::octets_text;
 use crate::router::connect;
 

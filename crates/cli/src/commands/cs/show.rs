@@ -4,7 +4,7 @@ use clap::Args;
 use namely_wire::mgmt::{CsDiskStatus, CsInfo, cs_flags};
 use serde_json::{Value, json};
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::octets_text;
 use crate::router::connect;

@@ -8,13 +8,13 @@ use namely_transport::object::Object;
 use namely_wire::Name;
 use serde_json::json;
 
-use crate::args::name;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::fetching::{
     Transfer, Watch, consumer_of_all, files_text, get_failure, summary_json, summary_text,
 };
 use crate::keys::Trust;
+use crate::options::name;
 use crate::output::octets_text;
 use crate::router::connect;
 

@@ -8,7 +8,7 @@ use namely_socket::{Consumer, Flow};
 use serde_json::json;
 
 use super::Get;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::fetching::{Watch, files_text, get_failure};
 use crate::output::{Text, octets_text};

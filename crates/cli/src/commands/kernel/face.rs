@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use super::control;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Cell;
 

@@ -9,7 +9,7 @@ use namely_nnet::module;
 use rustix::io::Errno;
 use serde_json::json;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 
 /// How long the module is waited for: what a program has closed, and a network namespace that has

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::control;
 use super::face::{FaceName, face_name};
-use crate::args::name;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options::name;
 use crate::output::Cell;
 
 /// List, add and remove routes.

@@ -6,7 +6,7 @@ use namely_nnet::proc::{self, State};
 use serde_json::json;
 
 use super::control;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{Cell, octets_text};
 

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::control;
 use super::status::counters;
-use crate::args::name;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::output::{Cell, octets_text};
 
 /// List bindings.

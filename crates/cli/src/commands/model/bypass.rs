@@ -7,7 +7,8 @@ use std::str::FromStr;
 use clap::Args;
 use namely_model::{Bypass as Queues, BypassQueues, Steady, bypass_svg};
 
-use super::{ARRIVALS, ARRIVALS_MAX, Context, refused};
+use super::{ARRIVALS, ARRIVALS_MAX, refused};
+use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::output::Cell;
 

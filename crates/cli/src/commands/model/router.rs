@@ -7,7 +7,8 @@ use namely_model::{Measured, Rates, Router as Queues, RouterQueues, Shares, Stag
 use serde_json::json;
 
 use super::tables::Costs;
-use super::{ARRIVALS, ARRIVALS_MAX, Context, refused};
+use super::{ARRIVALS, ARRIVALS_MAX, refused};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 

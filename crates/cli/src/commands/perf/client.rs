@@ -12,14 +12,14 @@ use namely_wire::{DataView, InterestBuilder, Name};
 use serde_json::Value;
 
 use super::flow::{Flow, Plan, Tally};
+use super::limits::{FLOWS_MAX, PREFIX, thread_failure};
 use super::outstanding::Outstanding;
 use super::packets::InterestTemplate;
 use super::report::{Second, Summary, TITLES};
 use super::signing::Checker;
-use super::{FLOWS_MAX, PREFIX, thread_failure};
-use crate::args::name;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::options::name;
 use crate::router::{connection_failure, nack_failure, open};
 
 /// Interests under way unless told otherwise: as fast as answers come, and at a rate.

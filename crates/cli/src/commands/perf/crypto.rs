@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::sample::Sample;
 use super::signing::payload;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 

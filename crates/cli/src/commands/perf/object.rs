@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::sample::Sample;
 use super::signing::payload;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::fetching::bind_failure;
 use crate::output::Cell;
@@ -256,7 +256,7 @@ impl Object {
                 .collect();
             let rates: Result<Vec<f64>, Failure> = fetching
                 .into_iter()
-                .map(|fetch| fetch.join().map_err(|_| super::thread_failure())?)
+                .map(|fetch| fetch.join().map_err(|_| super::limits::thread_failure())?)
                 .collect();
             done.store(true, Ordering::Relaxed);
             rates

@@ -7,13 +7,13 @@ use namely_transport::connection::{Connection, Incoming, Options, Outbox, Packet
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 use serde_json::json;
 
+use super::limits::{FLOWS_MAX, PAYLOAD_OCTETS, PAYLOAD_OCTETS_MAX, PREFIX, thread_failure};
 use super::packets::DataTemplate;
 use super::signing::{SignWith, payload};
-use super::{FLOWS_MAX, PAYLOAD_OCTETS, PAYLOAD_OCTETS_MAX, PREFIX, thread_failure};
-use crate::args::name;
-use crate::commands::Context;
 use crate::commands::poke::STOP_POLL;
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::options::name;
 use crate::output::octets_text;
 use crate::router::{command_failure, connection_failure, open};
 

@@ -8,7 +8,7 @@ use namely_security::{CryptoError, HmacKey, PrivateKey, Signer, sha256};
 use namely_wire::types::SIGNATURE_VALUE;
 use namely_wire::{DataView, Name, SignatureInfo, SignatureType};
 
-use super::PAYLOAD_OCTETS_MAX;
+use super::limits::PAYLOAD_OCTETS_MAX;
 
 /// Name of the keys in KeyLocator.
 const KEY_NAME: &str = "/namely-perf/KEY/1";

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use namely_client::rates::{Rates, Sample};
 
 use self::rates::Shown;
-use super::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;

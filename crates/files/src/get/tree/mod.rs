@@ -27,7 +27,8 @@ use self::place::Place;
 use self::plan::{Plan, Wanted, plan};
 use self::unpack::{Unpacked, Unpacking, parts};
 use super::target::{Target, refused};
-use super::{GetError, GetOptions, check_age, check_newer, get_file, note_version};
+use super::version::{check_age, check_newer, note_version};
+use super::{GetError, GetOptions, get_file};
 use crate::root::LISTING_OCTETS_MAX;
 
 /// Directories that wait to be fetched: a listing that would make them more is not followed.

@@ -23,9 +23,10 @@ pub use self::control::ANSWER_OCTETS_MAX;
 use self::control::Control;
 pub use self::error::ManagementError;
 use super::carrier::{Bindings, Carrier, Delivery, Ready};
+use super::fault::Fault;
 use super::outbox::Outbox;
-use super::registration::{NotBound, Reach};
-use super::{Fault, memory, peer};
+use super::reach::{NotBound, Reach};
+use super::{memory, peer};
 
 /// Folder of its applications' sockets, where nobody names another one.
 const FOLDER: &str = "/run/ndn";

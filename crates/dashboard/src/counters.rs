@@ -1,0 +1,34 @@
+//! The counters of a page.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Requests, by how they ended.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Requests.
+    pub requests: AtomicU64,
+    /// Connections that were one more than there may be.
+    pub refused_full: AtomicU64,
+    /// Requests for a host by whose name nobody may call the page.
+    pub refused_host: AtomicU64,
+    /// Requests without the token, or with another.
+    pub refused_token: AtomicU64,
+    /// Requests for what there is not, or that cannot be read.
+    pub refused: AtomicU64,
+    /// Requests that were one more of their kind than there may be at once.
+    pub refused_busy: AtomicU64,
+    /// Clients that took too long to ask, or to take what they asked for.
+    pub slow: AtomicU64,
+    /// Times that a page got the whole state anew, because it had not kept up with changes.
+    pub lagged: AtomicU64,
+    /// Looks at routers.
+    pub looks: AtomicU64,
+    /// Commands to routers that were carried out.
+    pub actions: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

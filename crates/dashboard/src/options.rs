@@ -1,0 +1,38 @@
+//! The options of a page.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Routers of one page.
+pub const ROUTERS_MAX: usize = 32;
+
+/// The routers that the page shows, and the clients that it serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens; port 0 is any.
+    pub listen: SocketAddr,
+    /// The routers' addresses; `None` is the one in the usual places.
+    pub routers: Vec<Option<String>>,
+    /// Users whose routers on this machine are trusted too.
+    pub trust_router_of: String,
+    /// Who is believed of what is fetched.
+    pub trust: namely_socket::Trust,
+    /// Names by which browsers may call it, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// How often routers are looked at while somebody watches.
+    pub interval: Duration,
+}
+
+impl Default for Options {
+    /// The usual router, once a second, for this machine.
+    fn default() -> Self {
+        Options {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            routers: vec![None],
+            trust_router_of: String::new(),
+            trust: namely_socket::Trust::User,
+            hosts: Vec::new(),
+            interval: Duration::from_secs(1),
+        }
+    }
+}

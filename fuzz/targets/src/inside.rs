@@ -1,0 +1,7 @@
+//! A check that several targets share.
+
+/// Whether `inner` lies inside `outer`, as every slice that a view hands out must.
+pub(crate) fn inside(outer: &[u8], inner: &[u8]) -> bool {
+    let (outer, inner) = (outer.as_ptr_range(), inner.as_ptr_range());
+    inner.is_empty() || outer.start <= inner.start && inner.end <= outer.end
+}
