@@ -73,7 +73,7 @@ impl Router {
         given: Vec<GivenSocket>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
-        Self::start_services(services::all(), config, key, taken, given, ended)
+        Self::start_services(services::list::all(), config, key, taken, given, ended)
     }
 
     /// The same with these services.
@@ -147,7 +147,7 @@ impl Router {
     pub fn check(config: &Config) -> Result<(), Failure> {
         policy(config)?;
         kernel::check(config).map_err(wrong_configuration)?;
-        let services = services::all();
+        let services = services::list::all();
         services.iter().try_for_each(|service| service.check(config)).map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)

@@ -48,7 +48,7 @@ pub use inbox::{
 pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
-pub use packet::{Packet, buffers_made};
+pub use packet::{Core, Packet, buffers_made};
 pub use packet::{give_back_spares, share_spares};
 pub use relay::Relay;
 pub use tap::{Overheard, Tap, TapLink};
@@ -57,6 +57,3 @@ pub use trace::Trace;
 pub use trace::{TRACE_NAME_OCTETS_MAX, TRACE_RING_ENTRIES, TRACE_SENT_MAX, TRACE_STEPS_MAX};
 #[cfg(feature = "vip")]
 pub use vip::{VipEvent, VipInbox};
-
-/// The forwarding core in this home.
-pub type Core = namely_forwarder::Router<Packet, namely_host::CoreLock>;

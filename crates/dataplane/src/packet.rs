@@ -48,6 +48,9 @@ const DEPOT_OCTETS_MAX: usize = 16 << 20;
 /// it: what is taken anew comes from the first chunks, so that the others become free.
 const SPARSE_OCTETS: usize = CHUNK_OCTETS_MAX / 4;
 
+/// The forwarding core in this home.
+pub type Core = namely_forwarder::Router<Packet, namely_host::CoreLock>;
+
 /// A packet as the router keeps it: the one copy that it makes of what arrived. Clones share the
 /// octets.
 #[derive(Clone)]

@@ -98,9 +98,9 @@ impl Egress {
 }
 
 /// Takes what the forwarder sends to the faces' ports. With `DISK` the worker may have a disk, and
-/// with `TRACE` packets may be traced; without, the compiler leaves out every call that leads there.
-/// So the pipelines exist three times: without either, with a disk, and with both for the few
-/// packets that are traced.
+/// with `TRACE` packets may be traced; without, the compiler leaves out every call that leads
+/// there. So the pipelines exist three times: without either, with a disk, and with both for the
+/// few packets that are traced.
 pub(super) struct Sink<'a, const DISK: bool, const TRACE: bool> {
     io: &'a mut Io,
     egress: &'a mut Egress,

@@ -1,5 +1,5 @@
-//! The parts of a router that run beside forwarding. Each is a [`Service`]; [`all`] is the one list
-//! of them, in which the recipe of CONTRIBUTING.md adds a line for a new one.
+//! The parts of a router that run beside forwarding. Each is a [`Service`]; [`list::all`] is the
+//! one list of them, in which the recipe of CONTRIBUTING.md adds a line for a new one.
 //!
 //! # The life of a service
 //!
@@ -14,7 +14,7 @@
 
 mod disk;
 mod kernel;
-mod list;
+pub(crate) mod list;
 mod readvertise;
 mod traces;
 
@@ -25,7 +25,6 @@ use namely_dataplane::PathTimes;
 use namely_mgmt::{Control, Now};
 use namely_wire::mgmt::{Counter, FaceEventNotification};
 
-pub(crate) use self::list::all;
 use crate::config::Config;
 use crate::control::OrderSender;
 use crate::disk::Disk;
