@@ -286,7 +286,6 @@ impl ControlThread {
     fn reload(&mut self, Reload { config, policy }: Reload) {
         crate::log::set(&config.log.level, config.log.format);
         self.home.apply(&self.config, &config);
-        self.services.iter().for_each(|service| service.apply(&config));
         self.management.set_policy(policy);
         self.home.plane.explain_to_network(config.authorization.explain_to_network);
         self.neighbours.configure(&config, self.home.control(), now().ns);
@@ -295,6 +294,9 @@ impl ControlThread {
         if !restart.is_empty() {
             tracing::warn!("these take effect with a restart only: {}", restart.join(", "));
         }
+        // What a service logs of its change follows the line above. Management, which this thread
+        // runs, finds all of it applied.
+        self.services.iter().for_each(|service| service.apply(&config));
         self.config = config;
     }
 
