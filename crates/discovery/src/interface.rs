@@ -65,6 +65,8 @@ struct Outstanding {
     digest: [u8; 32],
     to: Option<Station>,
     at_ns: u64,
+    /// The MTU that the hello stated.
+    mtu: usize,
     is_answered: bool,
     /// Replies to it whose signature was looked at.
     tries: u32,
@@ -95,7 +97,9 @@ impl Interface {
         {
             self.outstanding.pop_front();
         }
-        self.outstanding.push_back(Outstanding { digest, to, at_ns: now_ns, is_answered: false, tries: 0 });
+        let mtu = self.link.mtu;
+        let hello = Outstanding { digest, to, at_ns: now_ns, mtu, is_answered: false, tries: 0 };
+        self.outstanding.push_back(hello);
     }
 
     /// Whether a reply from `station` to the hello with this digest is due.
@@ -113,6 +117,13 @@ impl Interface {
                 Match::Challenge
             }
         }
+    }
+
+    /// Whether the hello with this digest stated the MTU that the interface still has. A reply to an
+    /// older one agrees on an MTU that is no longer true, and no later message would correct it.
+    pub(crate) fn stated_this_mtu(&self, digest: &[u8]) -> bool {
+        let hello = self.outstanding.iter().rev().find(|hello| hello.digest == digest);
+        hello.is_some_and(|hello| hello.mtu == self.link.mtu)
     }
 
     /// The one reply to a challenge has come.

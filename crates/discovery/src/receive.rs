@@ -52,7 +52,7 @@ impl Discovery {
         let interface = self.interfaces.get_mut(&id).ok_or(refusal(Counter::NoInterface))?;
         let own = interface.link.station;
         let at = (id, source.host());
-        let message = Message::parse(packet).map_err(|_| fault(Counter::Malformed))?;
+        let mut message = Message::parse(packet).map_err(|_| fault(Counter::Malformed))?;
         let station = message.from.station;
         if station == own {
             // It came back, or somebody has the same address, which nothing here can mend.
@@ -67,6 +67,7 @@ impl Discovery {
         }
         let mut is_challenged = false;
         if message.is_reply {
+            message.agreed_mtu = message.agreed_mtu.filter(|_| interface.stated_this_mtu(&message.digest));
             match interface.awaits(&message.digest, station, now_ns) {
                 Match::Challenge => is_challenged = true,
                 Match::Due => {}

@@ -72,6 +72,19 @@ fn an_mtu_that_changes_reaches_the_neighbour_at_once_and_goes_up_again() {
 }
 
 #[test]
+fn a_reply_to_a_hello_with_another_mtu_agrees_on_nothing() {
+    let mut link = link(&[1500, 1500]);
+    link.set_mtu(1, 127);
+    let hello = link.nodes[1].last_group_hello.clone();
+    link.run(MS);
+    link.set_mtu(1, 1500);
+    link.run(100 * MS);
+    // The reply to the first hello comes after the second one was answered.
+    link.inject(1, station(0), true, &segment::reply_of(station(0), (1500, 127), &hello, &key(0), 9_000_000));
+    assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(1500), Some(1500)));
+}
+
+#[test]
 fn a_neighbour_that_dies_is_gone_within_three_heartbeats_and_not_sooner_than_two() {
     let mut link = link(&[1500, 1500]);
     link.run(10 * SECOND);

@@ -36,27 +36,43 @@ pub(crate) enum Answer {
     NotKnown,
 }
 
-/// Certificates, and the statements about them that were made last.
+/// Certificates, and the latest statement about each.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
-    known: Vec<(Vouched, Option<Statement>)>,
+    entries: Vec<Entry>,
 }
 
-/// When a statement was made, and its packet.
-type Statement = (u64, Vec<u8>);
+/// A certificate with the names that Interests for it have. Every Interest for a segment is compared
+/// with them, so they are made once.
+#[derive(Debug)]
+struct Entry {
+    vouched: Vouched,
+    /// Components of the key's name.
+    key_components: usize,
+    /// The prefix of its statements.
+    statements: Option<Name>,
+    latest: Option<Statement>,
+}
+
+/// A statement that a certificate is good.
+#[derive(Debug)]
+struct Statement {
+    made_ms: u64,
+    wire: Vec<u8>,
+}
 
 impl Certificates {
     pub(crate) fn set(&mut self, certificates: impl IntoIterator<Item = Vouched>) {
-        self.known = certificates.into_iter().map(|vouched| (vouched, None)).collect();
+        self.entries = certificates.into_iter().map(Entry::new).collect();
     }
 
     /// The prefixes to be asked under: `prefix`, and those of keys and statements that lie
     /// elsewhere.
     pub(crate) fn prefixes(&self, prefix: &Name) -> Vec<Name> {
         let mut prefixes = vec![prefix.clone()];
-        for (Vouched { certificate, issuer }, _) in &self.known {
+        for Entry { vouched: Vouched { certificate, issuer }, statements, .. } in &self.entries {
             let key = certificate.key_name().to_name();
-            let statements = issuer.as_ref().and_then(|_| revocation_prefix(certificate.name()).ok());
+            let statements = issuer.as_ref().and(statements.clone());
             for name in [Some(key), statements].into_iter().flatten() {
                 if prefixes.iter().all(|prefix| !prefix.as_name().is_prefix_of(name.as_name())) {
                     prefixes.push(name);
@@ -73,24 +89,17 @@ impl Certificates {
         headers: &LpHeaders,
         outbox: &mut Outbox,
     ) -> Answer {
-        if let Some((Vouched { certificate, .. }, _)) =
-            self.known.iter().find(|known| is_asked(known, interest))
-        {
-            outbox.send(headers, certificate.wire());
+        if let Some(entry) = self.entries.iter().find(|entry| entry.matches(interest)) {
+            outbox.send(headers, entry.vouched.certificate.wire());
             return Answer::Sent;
         }
-        let is_meant = |(vouched, _): &&mut (Vouched, _)| {
-            let prefix = revocation_prefix(vouched.certificate.name());
-            prefix.is_ok_and(|prefix| prefix.as_name().is_prefix_of(interest.name))
+        let is_about = |entry: &&mut Entry| {
+            entry.statements.as_ref().is_some_and(|prefix| prefix.as_name().is_prefix_of(interest.name))
         };
-        let Some((vouched, statement)) = self.known.iter_mut().find(is_meant) else { return Answer::Other };
-        let now_ms = unix_ms();
-        if statement.as_ref().is_none_or(|(made_ms, _)| now_ms.saturating_sub(*made_ms) >= STATEMENT_MS) {
-            *statement = vouched.good(now_ms).map(|wire| (now_ms, wire));
-        }
-        match statement {
-            Some((_, wire)) => {
-                outbox.send(headers, wire);
+        let Some(entry) = self.entries.iter_mut().find(is_about) else { return Answer::Other };
+        match entry.statement(unix_ms()) {
+            Some(statement) => {
+                outbox.send(headers, &statement.wire);
                 Answer::Sent
             }
             None => {
@@ -110,12 +119,28 @@ impl Vouched {
     }
 }
 
-/// Whether `interest` asks for this certificate: by its name, or by that of its key.
-fn is_asked((vouched, _): &(Vouched, Option<Statement>), interest: &InterestView<'_>) -> bool {
-    let name = vouched.certificate.name();
-    // A shorter prefix means an object, though certificates may lie below it too.
-    let is_of_key = interest.can_be_prefix && interest.name.len() >= vouched.certificate.key_name().len();
-    interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
+impl Entry {
+    fn new(vouched: Vouched) -> Self {
+        let statements = revocation_prefix(vouched.certificate.name()).ok();
+        Entry { key_components: vouched.certificate.key_name().len(), statements, vouched, latest: None }
+    }
+
+    /// Whether `interest` requests this certificate: by its name, or by that of its key.
+    fn matches(&self, interest: &InterestView<'_>) -> bool {
+        let name = self.vouched.certificate.name();
+        // A shorter prefix means an object, though certificates may lie below it too.
+        let is_of_key = interest.can_be_prefix && interest.name.len() >= self.key_components;
+        interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
+    }
+
+    /// The latest statement, signed anew if it is too old.
+    fn statement(&mut self, now_ms: u64) -> Option<&Statement> {
+        let is_recent = |statement: &Statement| now_ms.saturating_sub(statement.made_ms) < STATEMENT_MS;
+        if !self.latest.as_ref().is_some_and(is_recent) {
+            self.latest = self.vouched.good(now_ms).map(|wire| Statement { made_ms: now_ms, wire });
+        }
+        self.latest.as_ref()
+    }
 }
 
 #[cfg(test)]
