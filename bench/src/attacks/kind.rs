@@ -1,10 +1,14 @@
 //! The attacks, and what an attacker knows of the router that it is at.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+
+/// What attackers did, by attack and what it is called.
+pub(super) type Sent = BTreeMap<String, u64>;
 
 /// One attack. The names on the command line and in the output are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

@@ -29,6 +29,7 @@ pub use self::figures::Figures;
 use self::figures::{Memory, Phases};
 pub(crate) use self::honest::{Consumers, Honest};
 pub(crate) use self::in_use::InUse;
+use self::kind::Sent;
 pub use self::kind::{Attack, Place, Plane, Segment};
 pub use self::options::Attacks;
 pub(crate) use self::tree::{DIRECTORIES, FILES};
@@ -202,9 +203,6 @@ impl Watch {
         Ok(())
     }
 }
-
-/// What attackers did, by attack and what it is called.
-pub(crate) type Sent = std::collections::BTreeMap<String, u64>;
 
 /// The processes of an attack; ended when dropped.
 pub(crate) struct Attackers {

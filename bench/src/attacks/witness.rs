@@ -11,8 +11,7 @@ use namely_vip::limits::OFFERS_MAX;
 use namely_wire::text::is_obeyed;
 use serde_json::Value;
 
-use super::Sent;
-use super::kind::Attack;
+use super::kind::{Attack, Sent};
 use super::lan::{DEVICE, GROUP};
 use super::plane::OBJECTS_PER_SLOT;
 use super::world::{ATTACKER_GRACE, Link, Namely, World, counter_in};

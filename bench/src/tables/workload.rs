@@ -106,6 +106,9 @@ struct Sink {
 }
 
 impl Output<Packet> for Sink {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, face: FaceId, _packet: Outgoing<Packet>) {
         let sent = if face == self.upstream { &mut self.interests } else { &mut self.data };
         *sent += 1;

@@ -1,11 +1,11 @@
 //! The content store's disk: its folder or device, what management shows of it and changes in it.
-//! What workers ask of it is in `dataplane::disk`.
+//! What workers ask of it is in `namely_dataplane`.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use namely_dataplane as dataplane;
 use namely_host::disk::{Folder, Writers};
 use namely_mgmt::CsDiskChange;
 use namely_store::tier::{Status, Tier, TierError, is_device};
@@ -13,19 +13,13 @@ use namely_wire::NameRef;
 use namely_wire::mgmt::{Counter, CsDiskStatus};
 use parking_lot::Mutex;
 
-use crate::config::{Admission, CsDisk, Prototype, Queue, check_budget};
-use crate::dataplane::AllTimes;
+use crate::config::{Admission, CsDisk, Queue, check_budget};
 use crate::exit::{Exit, Failure};
 
 /// The content store's disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    pub(crate) tier: Tier,
-    pub(crate) prototype: Prototype,
-    /// Packets that wait for a worker which waits for the disk.
-    pub(crate) waiting: AtomicU64,
-    /// How long packets take, as workers time them.
-    pub(crate) times: AllTimes,
+    shared: Arc<dataplane::Disk>,
     folder: String,
     queue: Mutex<Queue>,
 }
@@ -44,26 +38,34 @@ impl Disk {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
         tracing::info!(folder, records, octets, engine, "the content store has a disk");
         Ok(Some(Arc::new(Disk {
-            tier,
-            prototype: config.prototype,
-            waiting: AtomicU64::new(0),
-            times: AllTimes::default(),
+            shared: Arc::new(dataplane::Disk::new(tier, config.prototype.of_workers())),
             folder,
             queue: Mutex::new(config.queue),
         })))
     }
 
+    /// What workers share of it.
+    pub(crate) fn shared(&self) -> &Arc<dataplane::Disk> {
+        &self.shared
+    }
+
+    /// The store on it.
+    pub(crate) fn tier(&self) -> &Tier {
+        self.shared.tier()
+    }
+
     /// Applies what a reload changes.
     pub(crate) fn apply(&self, config: &CsDisk) {
-        self.tier.set_admission(config.admission.of_tier());
+        self.tier().set_admission(config.admission.of_tier());
         self.set_queue(config.queue);
-        self.tier.set_pending_threshold(config.threshold);
-        self.tier.set_octets_max(config.budget());
+        self.tier().set_pending_threshold(config.threshold);
+        self.tier().set_octets_max(config.budget());
     }
 
     /// Puts everything on the disk. Nobody asks it any more.
     pub(crate) fn close(self: Arc<Self>) {
-        let closed = Arc::into_inner(self).map(|disk| disk.tier.close());
+        let closed =
+            Arc::into_inner(self).and_then(|disk| Arc::into_inner(disk.shared)).map(dataplane::Disk::close);
         if let Some(Err(error)) = closed {
             tracing::warn!("the content store's disk: {error}");
         }
@@ -71,7 +73,7 @@ impl Disk {
 
     fn set_queue(&self, queue: Queue) {
         *self.queue.lock() = queue;
-        self.tier.set_fairness(queue.fairness());
+        self.tier().set_fairness(queue.fairness());
     }
 }
 
@@ -126,20 +128,20 @@ fn cannot_make(folder: &Path, why: &str) -> Failure {
 
 impl namely_mgmt::CsDisk for Disk {
     fn status(&self) -> CsDiskStatus {
-        let status = self.tier.status();
+        let status = self.tier().status();
         CsDiskStatus {
             folder: self.folder.clone(),
             engine: status.engine.to_owned(),
             admission: Admission::of(status.admission).to_string(),
             queue: self.queue.lock().to_string(),
             threshold: status.pending_threshold,
-            pending: status.pending + self.waiting.load(Ordering::Relaxed),
+            pending: status.pending + self.shared.waiting(),
             octets_max: status.octets_max,
             octets: status.octets,
             records: status.records,
             memory_octets: status.index_octets,
-            pinned: self.tier.pinned(),
-            counters: counters(&status).into_iter().chain(self.times.counters()).collect(),
+            pinned: self.tier().pinned(),
+            counters: counters(&status).into_iter().chain(self.shared.times().counters()).collect(),
             trouble: status.fault,
         }
     }
@@ -149,13 +151,13 @@ impl namely_mgmt::CsDisk for Disk {
         let admission: Option<Admission> = change.admission.as_deref().map(str::parse).transpose()?;
         let queue: Option<Queue> = change.queue.as_deref().map(str::parse).transpose()?;
         if let Some(octets) = octets_max {
-            self.tier.set_octets_max(octets);
+            self.tier().set_octets_max(octets);
         }
         if let Some(admission) = admission {
-            self.tier.set_admission(admission.of_tier());
+            self.tier().set_admission(admission.of_tier());
         }
         if let Some(threshold) = change.threshold {
-            self.tier.set_pending_threshold(usize::try_from(threshold).unwrap_or(usize::MAX));
+            self.tier().set_pending_threshold(usize::try_from(threshold).unwrap_or(usize::MAX));
         }
         if let Some(queue) = queue {
             self.set_queue(queue);
@@ -164,20 +166,20 @@ impl namely_mgmt::CsDisk for Disk {
     }
 
     fn erase(&self, prefix: NameRef<'_>) -> Result<(), String> {
-        self.tier.erase(prefix).map_err(|error| error.to_string())
+        self.tier().erase(prefix).map_err(|error| error.to_string())
     }
 
     fn pin(&self, prefix: NameRef<'_>) -> Result<(), String> {
-        self.tier.pin(prefix).map_err(|error| error.to_string())
+        self.tier().pin(prefix).map_err(|error| error.to_string())
     }
 
     fn unpin(&self, prefix: NameRef<'_>) -> bool {
-        self.tier.unpin(prefix)
+        self.tier().unpin(prefix)
     }
 }
 
 /// What docs/counters.md lists.
-fn counters(status: &Status) -> Vec<Counter> {
+pub(crate) fn counters(status: &Status) -> Vec<Counter> {
     [
         ("hits", status.hits),
         ("hits_memory", status.hits_memory),

@@ -1,4 +1,4 @@
-//! The router as a library: the data plane, and what controls it.
+//! The router as a library: what configures and controls a data plane (`namely-dataplane`).
 //!
 //! [`run`] is what `namelyd` does; [`Router`] is a router inside another program.
 #![deny(unsafe_code)]
@@ -6,10 +6,10 @@
 mod args;
 pub mod config;
 mod control;
-pub mod dataplane;
 mod discovery;
 mod disk;
 mod exit;
+mod home;
 mod kernel;
 mod key;
 mod log;
@@ -18,6 +18,7 @@ mod privileges;
 mod router;
 mod run;
 mod service;
+mod services;
 mod taken;
 mod threads;
 #[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]

@@ -9,24 +9,23 @@ use std::time::Duration;
 
 use namely_host::disk::Folder;
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_mgmt::Policy;
+use namely_mgmt::{Now, Policy};
 use namely_transport::memif_beside;
 use namely_wire::mgmt::Scope;
 use namely_wire::{FaceUri, MacAddress};
 
 use crate::config::{Config, default_listeners, default_socket};
-use crate::control::{ControlThread, Order, OrderSender, Reload};
-use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
-use crate::discovery::{self, Running, WatchedLink};
+use crate::control::{ControlThread, Order, OrderSender, Reload, management};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
+use crate::home::Home;
 use crate::kernel::{self, Kernel, Opened};
 use crate::key::RouterKey;
-use crate::metrics;
 use crate::service::GivenSocket;
+use crate::services::{self, Services, Start};
 use crate::taken::TakenFile;
 use crate::threads::start_beside;
-use crate::vip;
+use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
 /// it.
@@ -39,18 +38,11 @@ const SPILL_MAX: Duration = Duration::from_millis(400);
 pub struct Router {
     orders: OrderSender,
     control: Option<JoinHandle<()>>,
-    plane: Arc<DataPlane>,
-    listening: Vec<FaceUri>,
-    /// Reads all others, so that it ends before them.
-    metrics: Option<metrics::Running>,
-    /// Ends first of these, as it says goodbye to neighbours.
-    discovery: Option<Running>,
-    /// The virtual plane of VIP, if the configuration has one.
-    vip: Option<vip::Running>,
-    core: Arc<Core>,
+    home: Home,
     /// The content store's disk, where it has one, to which it is spilled at the end.
     disk: Option<Arc<Disk>>,
-    kernel: Option<Arc<Kernel>>,
+    services: Services,
+    listening: Vec<FaceUri>,
 }
 
 impl Router {
@@ -81,74 +73,71 @@ impl Router {
         given: Vec<GivenSocket>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
+        Self::start_services(services::list::all(), config, key, taken, given, ended)
+    }
+
+    /// The same with these services.
+    pub(crate) fn start_services(
+        services: Services,
+        config: Config,
+        key: RouterKey,
+        taken: Option<TakenFile>,
+        given: Vec<GivenSocket>,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Result<Router, Failure> {
         // Before anybody can connect: whoever signs a command then signs it after the start.
-        let start = crate::control::now();
+        let time = crate::control::now();
         let policy = policy(&config)?;
         let opened = Opened::of(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
         let disk = Disk::open(&config.cs.disk)?;
-        let (plane, inbox) = DataPlane::start_with(options(&config), core.clone(), disk.as_ref())
-            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        let (plane, inbox) =
+            DataPlane::start_with(options(&config), core.clone(), disk.as_deref().map(Disk::shared))
+                .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         route_management(&config, &core, &plane)?;
         plane.explain_to_network(config.authorization.explain_to_network);
-        let links = WatchedLink::all(&config);
-        let tap = discovery::tap(&plane, &links)?;
         let plane = Arc::new(plane);
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
-        let listening = listen(&config, &plane, kernel.as_deref(), given)?;
-        let discovery = discovery::start(&config, &plane, &core, kernel.as_ref(), tap, links, &key)?;
-        let vip = vip::start(&config, &plane, &core, disk.as_ref(), &key)?;
-        let served = config.metrics.clone();
-        let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
-        if let Some(taken) = taken {
-            control.keep_taken(taken, start);
-        }
-        if let Some(discovery) = &discovery {
-            control.set_discovery(discovery);
-        }
-        if let Some(vip) = &vip {
-            control.set_vip(vip);
-        }
-        if let Some(disk) = &disk {
-            control.set_disk(disk.clone());
-        }
-        if let Some(kernel) = &kernel {
-            let said =
-                |why| Failure::new(Exit::Failed, format!("what happens in the kernel is not heard: {why}"));
-            control.set_kernel(kernel.clone()).map_err(said)?;
-        }
-        let orders = control.orders();
-        let source = metrics::Source {
-            plane: plane.clone(),
-            core: core.clone(),
-            kernel: kernel.clone(),
-            disk: disk.clone(),
-            links: discovery.as_ref().map(Running::view),
-            vip: vip.as_ref().map(vip::Running::view),
+        let (orders, received) = OrderSender::new(&inbox);
+        // From here on a failure stops what has started, as this is dropped.
+        let mut router = Router {
             orders: orders.clone(),
-            start_ms: start.unix_ms,
-            faces_max: served.faces_max,
+            control: None,
+            home: Home { plane, core, kernel },
+            disk,
+            services,
+            listening: Vec::new(),
         };
-        let metrics = served.listen;
-        let metrics =
-            metrics.map(|address| metrics::Running::start(address, &served.hosts, source)).transpose()?;
+        router.listening = router.begin(&config, &key, given, time)?;
+        let (home, services) = (router.home.clone(), router.services.clone());
+        let mut control =
+            ControlThread::new(home, services, inbox, orders, received, config, management(policy, time));
+        if let Some(taken) = taken {
+            control.keep_taken(taken, time);
+        }
         let thread = start_beside("namely-control", move || {
             let _ended = Ended(Some(ended));
             control.run();
         })
         .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router {
-            orders,
-            control: Some(thread),
-            plane,
-            listening,
-            metrics,
-            discovery,
-            vip,
-            core,
-            disk,
-            kernel,
-        })
+        router.control = Some(thread);
+        Ok(router)
+    }
+
+    /// Starts services and listens; returns the addresses.
+    fn begin(
+        &self,
+        config: &Config,
+        key: &RouterKey,
+        given: Vec<GivenSocket>,
+        time: Now,
+    ) -> Result<Vec<FaceUri>, Failure> {
+        let Router { home, orders, services, .. } = self;
+        let start = Start { config, home, disk: self.disk.as_ref(), key, orders, services, time };
+        services.iter().try_for_each(|service| service.prepare(&start))?;
+        let listening = listen(config, home, given)?;
+        services.iter().try_for_each(|service| service.start(&start))?;
+        Ok(listening)
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -157,9 +146,9 @@ impl Router {
     /// [`Failure`] names the key.
     pub fn check(config: &Config) -> Result<(), Failure> {
         policy(config)?;
-        config.discovery.settings().map_err(wrong_configuration)?;
         kernel::check(config).map_err(wrong_configuration)?;
-        vip::check(config).map_err(wrong_configuration)?;
+        let services = services::list::all();
+        services.iter().try_for_each(|service| service.check(config)).map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)
     }
@@ -171,7 +160,7 @@ impl Router {
 
     /// Where metrics are served, if they are, with the port that was given where 0 was asked for.
     pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref().map(metrics::Running::local)
+        self.services.iter().find_map(|service| service.address())
     }
 
     /// Switches to another configuration, as far as that is possible without a restart.
@@ -180,13 +169,10 @@ impl Router {
     /// When the configuration is wrong; the present one then stays in force.
     pub fn reload(&self, config: Config) -> Result<(), Failure> {
         let policy = policy(&config)?;
-        let neighbours = config.discovery.settings().map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)?;
-        // Read here, as it may be long, and entered by the thread of VIP.
-        let vip = vip::check(&config).map_err(wrong_configuration)?;
-        let reload = Reload { config, policy, neighbours, vip };
-        self.orders.send(Order::Reload(Box::new(reload)));
+        self.services.iter().try_for_each(|service| service.check(&config)).map_err(wrong_configuration)?;
+        self.orders.send(Order::Reload(Box::new(Reload { config, policy })));
         Ok(())
     }
 
@@ -219,23 +205,23 @@ impl Router {
     }
 
     fn halt(&mut self) {
-        self.metrics = None;
-        self.discovery = None;
-        self.vip = None;
+        self.services.stop();
         self.orders.send(Order::Stop);
         // The control thread may be waiting for a worker.
-        self.plane.request_stop();
+        self.home.plane.request_stop();
         if let Some(control) = self.control.take()
             && control.join().is_err()
         {
             tracing::error!("the control thread ended by a panic");
         }
-        if let Some(kernel) = self.kernel.take() {
+        if let Some(kernel) = &self.home.kernel {
             kernel.leave();
         }
-        self.plane.stop();
+        self.home.plane.stop();
         if let Some(disk) = self.disk.take() {
-            spill(&self.core, &disk, SPILL_MAX);
+            spill(&self.home.core, disk.shared(), SPILL_MAX);
+            // The list holds the disk, and so would keep it open.
+            self.services = Services::default();
             disk.close();
         }
     }
@@ -331,12 +317,8 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
     Ok(())
 }
 
-fn listen(
-    config: &Config,
-    plane: &DataPlane,
-    kernel: Option<&Kernel>,
-    given: Vec<GivenSocket>,
-) -> Result<Vec<FaceUri>, Failure> {
+fn listen(config: &Config, home: &Home, given: Vec<GivenSocket>) -> Result<Vec<FaceUri>, Failure> {
+    let Home { plane, kernel, .. } = home;
     let mut listening = Vec::new();
     // Also where the configuration does not name them: who hands them over wants them served.
     for GivenSocket { uri, socket } in given {
@@ -522,7 +504,7 @@ mod tests {
         let socket = dir.path().join("router.sock");
         let text = format!("[faces]\nlisten = [\"unix://{}\"]\n", socket.display());
         let router = Router::start(Config::parse(&text, Path::new("namely.toml")).unwrap()).unwrap();
-        let core = &router.core;
+        let core = &router.home.core;
         let faces = core.faces().snapshot().len();
         let [mut consumer, _silent] = [(); 2].map(|()| UnixStream::connect(&socket).unwrap());
         eventually("two faces", || core.faces().snapshot().len() == faces + 2);

@@ -4,6 +4,32 @@
 use std::io;
 use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
+
+/// A thread of a service, which ends when it is told to.
+pub(crate) struct Thread {
+    name: &'static str,
+    handle: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Thread {
+    /// Starts it as [`start_beside`] does.
+    ///
+    /// # Errors
+    /// The environment's: no thread.
+    pub(crate) fn start(name: &'static str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        Ok(Thread { name, handle: Mutex::new(Some(start_beside(name, work)?)) })
+    }
+
+    /// Waits for its end, which the caller has asked for. Once it has ended, this does nothing.
+    pub(crate) fn join(&self) {
+        let handle = self.handle.lock().take();
+        if handle.is_some_and(|handle| handle.join().is_err()) {
+            tracing::error!("{} ended by a panic", self.name);
+        }
+    }
+}
+
 /// Starts a thread that gives its processor to whoever wakes up there, as a worker does for a
 /// packet. It has as large a share of the processors as any other thread.
 ///

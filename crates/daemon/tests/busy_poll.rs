@@ -6,7 +6,7 @@ use crate::support;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use namely_daemon::dataplane::DataPlaneOptions;
+use namely_dataplane::DataPlaneOptions;
 use support::{Router, data, interest};
 
 const ROUNDS: u64 = 100;

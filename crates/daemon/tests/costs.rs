@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::DataPlaneOptions;
+use namely_dataplane::DataPlaneOptions;
 use namely_mgmt::Faces;
 use namely_wire::mgmt::FacePersistency;
 

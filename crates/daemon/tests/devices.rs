@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{DataPlaneOptions, ListenSpec};
+use namely_dataplane::{DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
 use namely_io::FaceState;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};

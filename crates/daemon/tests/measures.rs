@@ -15,4 +15,5 @@ mod many_neighbours;
 #[path = "../../io/tests/support/namespace.rs"]
 mod namespace;
 mod segment;
+#[path = "../../dataplane/tests/support/mod.rs"]
 mod support;

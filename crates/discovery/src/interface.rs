@@ -119,8 +119,8 @@ impl Interface {
         }
     }
 
-    /// Whether the hello with this digest stated the MTU that the interface still has. A reply to an
-    /// older one agrees on an MTU that is no longer true, and no later message would correct it.
+    /// Whether the hello with this digest stated the MTU that the interface still has. A reply to
+    /// an older one agrees on an MTU that is no longer true, and no later message would correct it.
     pub(crate) fn stated_this_mtu(&self, digest: &[u8]) -> bool {
         let hello = self.outstanding.iter().rev().find(|hello| hello.digest == digest);
         hello.is_some_and(|hello| hello.mtu == self.link.mtu)

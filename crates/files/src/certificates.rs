@@ -42,8 +42,8 @@ pub(crate) struct Certificates {
     entries: Vec<Entry>,
 }
 
-/// A certificate with the names that Interests for it have. Every Interest for a segment is compared
-/// with them, so they are made once.
+/// A certificate with the names that Interests for it have. Every Interest for a segment is
+/// compared with them, so they are made once.
 #[derive(Debug)]
 struct Entry {
     vouched: Vouched,

@@ -23,6 +23,9 @@ const SEGMENTS: usize = 1000;
 struct Count(usize);
 
 impl Output<Packet> for Count {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, _: FaceId, packet: Outgoing<Packet>) {
         black_box(packet.packet);
         self.0 += 1;

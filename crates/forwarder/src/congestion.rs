@@ -21,7 +21,7 @@ use crate::faces::{FaceHold, Faces};
 use crate::lock_order::LeafLock;
 use crate::packet::{Outgoing, Output, PacketBuf};
 use crate::random::Random;
-use crate::tier::TierCounters;
+use crate::tier::{Tier, TierCounters};
 
 /// `/localhop/nb-cc`, as the octets of a name.
 const PREFIX: &[u8] = b"\x08\x08localhop\x08\x05nb-cc";
@@ -147,7 +147,7 @@ impl<R: RawMutex> Announcements<R> {
         out: &mut impl Output<B>,
     ) -> Option<u64> {
         // Asked with no lock held: the home may take one of its own to answer.
-        let is_busy = out.tier_is_busy();
+        let is_busy = out.tier().is_some_and(|tier| tier.is_busy());
         let mut told = self.told.lock();
         told.faces.retain(|face| faces.is_registered(*face));
         told.next_ns = now_ns.saturating_add(self.interval_ns);

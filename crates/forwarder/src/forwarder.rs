@@ -120,9 +120,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         expire_within(&self.tables, now_ns, budget, out)
     }
 
-    /// A read has completed that [`Output::tier_read`] began. With Data the Interest is answered,
-    /// and the Data is kept in memory, as if it had come from upstream; without, the Interest goes
-    /// where its strategy sends it. If it is no longer pending, nothing happens.
+    /// A read has completed that [`Tier::read`](crate::Tier::read) began. With Data the Interest is
+    /// answered, and the Data is kept in memory, as if it had come from upstream; without, the
+    /// Interest goes where its strategy sends it. If it is no longer pending, nothing happens.
     pub fn tier_completed(
         &self,
         ticket: Ticket,

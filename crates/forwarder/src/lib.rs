@@ -143,5 +143,5 @@ pub use strategy::{
     ChosenStrategy, DEFAULT_STRATEGY, Measured, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,
     StrategyName,
 };
-pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierMarking, TierWrite, Wanted};
-pub use trace::Step;
+pub use tier::{Completion, Leaving, Ticket, Tier, TierAnswer, TierCounts, TierMarking, TierWrite, Wanted};
+pub use trace::{Step, Tracer};

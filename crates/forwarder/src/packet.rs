@@ -7,8 +7,8 @@ use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{Component, LpHeaders, NameRef};
 
 use crate::face_id::FaceId;
-use crate::tier::{Leaving, TierAnswer, TierWrite, Wanted};
-use crate::trace::Step;
+use crate::tier::Tier;
+use crate::trace::Tracer;
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
@@ -61,8 +61,17 @@ pub struct Outgoing<B> {
     pub hop_limit: Option<(usize, u8)>,
 }
 
-/// Takes the packets that the core sends, and has what the home brings below it.
+/// Takes the packets that the core sends.
+///
+/// What a home has beside that are types of their own: a [`Tier`] below the content store in
+/// memory, and a [`Tracer`] that is told what is decided of packets. A home without one names `()`
+/// and leaves the method as it is: the compiler then leaves out all that leads there.
 pub trait Output<B> {
+    /// The tier of this home.
+    type Tier: Tier<B>;
+    /// The tracer of this home.
+    type Tracer: Tracer<B>;
+
     /// Sends `packet` through `face`. Called with no lock held. The face may have been released
     /// since; the packet is then to be dropped.
     fn send(&mut self, face: FaceId, packet: Outgoing<B>);
@@ -80,58 +89,16 @@ pub trait Output<B> {
         let _ = (face, data, packet);
     }
 
-    /// True if the home traces packets, and is told what is decided of each. For any other the
-    /// compiler leaves out all that leads to the two calls that follow.
-    const TRACES: bool = false;
-
-    /// Something was decided of the packet that is being processed. It may be called under a lock,
-    /// and so must neither wait nor call back.
-    #[inline]
-    fn decided(&mut self, step: Step) {
-        let _ = step;
+    /// The tier, if there is one now.
+    #[inline(always)]
+    fn tier(&mut self) -> Option<&mut Self::Tier> {
+        None
     }
 
-    /// A pending Interest has ended without an answer, for which so many faces waited and so many
-    /// were asked. As [`Output::decided`].
-    #[inline]
-    fn ended(&mut self, interest: &B, waiting: usize, asked: usize) {
-        let _ = (interest, waiting, asked);
-    }
-
-    /// True if the home may have a tier below the content store in memory. Without one, nothing of
-    /// what follows is called, and the compiler leaves out what leads there.
-    const HAS_TIER: bool = false;
-
-    /// True if the home has a tier now: for one that may come to have it later.
-    #[inline]
-    fn has_tier(&self) -> bool {
-        Self::HAS_TIER
-    }
-
-    /// A packet is about to be processed: what is sent and asked from now on is its doing. For who
-    /// times it.
-    fn packet_begins(&mut self) {}
-
-    /// The memory answers an Interest, by what is sent next. For who times it.
-    fn answers_from_memory(&mut self) {}
-
-    /// An Interest asks for what the memory does not hold; see [`crate::Wanted`]. Called with no
-    /// lock held; must not wait.
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        let _ = wanted;
-        TierAnswer::NoTier
-    }
-
-    /// Returns true while the tier has as many requests pending as its threshold says.
-    fn tier_is_busy(&self) -> bool {
-        false
-    }
-
-    /// A Data leaves the memory to make room, and did not come from the tier. Called with no lock
-    /// held; must not wait.
-    fn tier_write(&mut self, leaving: Leaving<B>) -> TierWrite {
-        let _ = leaving;
-        TierWrite::NoTier
+    /// The tracer, if packets are traced now.
+    #[inline(always)]
+    fn tracer(&mut self) -> Option<&mut Self::Tracer> {
+        None
     }
 }
 
@@ -164,6 +131,9 @@ impl<'a> Learned<'a> {
 }
 
 impl<B> Output<B> for Vec<(FaceId, Outgoing<B>)> {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, face: FaceId, packet: Outgoing<B>) {
         self.push((face, packet));
     }

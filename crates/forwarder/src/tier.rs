@@ -1,9 +1,9 @@
 //! A tier below the content store in memory: a store on disk, which the home brings.
 //!
-//! The core asks it by [`Output::tier_read`](crate::Output::tier_read) for what the memory does not
-//! hold and neither waits nor does I/O: an Interest whose Data is being read is *parked* in its PIT
-//! entry, which waits for [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). What
-//! leaves the memory is offered to it by [`Output::tier_write`](crate::Output::tier_write).
+//! The core asks it by [`Tier::read`] for what the memory does not hold and neither waits nor does
+//! I/O: an Interest whose Data is being read is *parked* in its PIT entry, which waits for
+//! [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). What leaves the memory is
+//! offered to it by [`Tier::write`].
 //!
 //! # What the tier is asked
 //!
@@ -19,6 +19,45 @@ use namely_wire::NameRef;
 use crate::counter::Counter;
 use crate::face_id::FaceId;
 use crate::pit::key::EntryKey;
+
+/// The tier of a home, for the time of one call of the core.
+pub trait Tier<B> {
+    /// True if a home of this type may have a tier, now or later: the memory then notes which Data
+    /// were asked for.
+    const MAY_BE: bool = true;
+
+    /// An Interest asks for what the memory does not hold. Called with no lock held; must not wait.
+    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer;
+
+    /// Returns true while as many requests pend as the threshold says.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    /// A Data leaves the memory to make room, and did not come from the tier. Called with no lock
+    /// held; must not wait.
+    fn write(&mut self, leaving: Leaving<B>) -> TierWrite;
+
+    /// A packet is about to be processed: what is sent and asked from now on is its doing. For who
+    /// times it.
+    fn packet_begins(&mut self) {}
+
+    /// The memory answers an Interest, by what is sent next. For who times it.
+    fn answers_from_memory(&mut self) {}
+}
+
+/// No tier.
+impl<B> Tier<B> for () {
+    const MAY_BE: bool = false;
+
+    fn read(&mut self, _: &Wanted<'_>) -> TierAnswer {
+        TierAnswer::NoTier
+    }
+
+    fn write(&mut self, _: Leaving<B>) -> TierWrite {
+        TierWrite::NoTier
+    }
+}
 
 /// Names a parked Interest, which may be gone when its read completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,27 @@
-//! What the core says of a packet to a home that traces it: [`Output::decided`].
+//! What the core says of a packet to a home that traces it, by its [`Tracer`].
 //!
 //! A step is a word and perhaps a number, not what led to it: who wants that looks at the packet,
-//! which the home has. No step is made for a home that does not ask for them.
-//!
-//! [`Output::decided`]: crate::Output::decided
+//! which the home has. No step is made for a home without a tracer.
 
 use crate::counters::DropReason;
+
+/// Is told what becomes of packets while they are processed. Both methods may be called under a
+/// lock: they must neither wait nor call back.
+pub trait Tracer<B> {
+    /// Something was decided of the packet that is being processed.
+    fn decided(&mut self, step: Step);
+
+    /// A pending Interest has ended without an answer, for which so many faces waited and so many
+    /// were asked.
+    fn ended(&mut self, interest: &B, waiting: usize, asked: usize);
+}
+
+/// No tracer.
+impl<B> Tracer<B> for () {
+    fn decided(&mut self, _: Step) {}
+
+    fn ended(&mut self, _: &B, _: usize, _: usize) {}
+}
 
 /// Something that was decided of a packet while it was processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

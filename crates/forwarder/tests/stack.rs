@@ -71,6 +71,9 @@ fn entered<T>(run: impl FnOnce() -> T) -> (usize, T) {
 struct Sink;
 
 impl Output<Packet> for Sink {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, _: FaceId, packet: Outgoing<Packet>) {
         black_box(&packet.headers);
     }

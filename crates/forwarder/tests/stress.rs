@@ -34,6 +34,9 @@ struct Sink {
 }
 
 impl Output<Packet> for Sink {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
         assert_ne!(face, FaceId::NONE);
         match (packet.headers.nack, packet.packet[0]) {

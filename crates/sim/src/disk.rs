@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use namely_forwarder::{Completion, Leaving, Ticket, TierAnswer, TierWrite, Wanted};
+use namely_forwarder::{Completion, Leaving, Ticket, Tier, TierAnswer, TierWrite, Wanted};
 use namely_wire::Name;
 
 use crate::packet::Packet;
@@ -131,6 +131,40 @@ pub(crate) struct Disk {
     writes: u64,
 }
 
+impl Tier<Packet> for Disk {
+    fn is_busy(&self) -> bool {
+        let before_it = if self.spec.blocking { self.waiting } else { self.pending() };
+        before_it >= self.spec.threshold
+    }
+
+    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+        let name = wanted.name.as_bytes();
+        if !self.held.contains_key(name) {
+            self.cost_ns += self.spec.processing.absent_ns;
+            return TierAnswer::Absent;
+        }
+        let is_to_pass = self.spec.bypasses && self.is_busy() && wanted.may_bypass;
+        if is_to_pass || self.pending() >= self.spec.pending_max {
+            self.cost_ns += self.spec.processing.bypass_ns;
+            return TierAnswer::Busy;
+        }
+        self.begin(Job::Read(wanted.ticket, name.to_vec()));
+        TierAnswer::Reading
+    }
+
+    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+        let is_asked = leaving.was_asked_for || !self.spec.writes_asked;
+        if !self.spec.writes || !is_asked || self.spec.renews && self.holds(&leaving.packet) {
+            return TierWrite::Refused;
+        }
+        if self.spec.bypasses && self.is_busy() || self.pending() >= self.spec.pending_max {
+            return TierWrite::Busy;
+        }
+        self.begin(Job::Write(leaving));
+        TierWrite::Taken
+    }
+}
+
 impl Disk {
     pub(crate) fn new(spec: DiskSpec) -> Self {
         Disk {
@@ -166,40 +200,6 @@ impl Disk {
 
     fn pending(&self) -> usize {
         self.running + self.queue.len()
-    }
-
-    pub(crate) fn is_busy(&self) -> bool {
-        let before_it = if self.spec.blocking { self.waiting } else { self.pending() };
-        before_it >= self.spec.threshold
-    }
-
-    /// As [`namely_forwarder::Output::tier_read`].
-    pub(crate) fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        let name = wanted.name.as_bytes();
-        if !self.held.contains_key(name) {
-            self.cost_ns += self.spec.processing.absent_ns;
-            return TierAnswer::Absent;
-        }
-        let is_to_pass = self.spec.bypasses && self.is_busy() && wanted.may_bypass;
-        if is_to_pass || self.pending() >= self.spec.pending_max {
-            self.cost_ns += self.spec.processing.bypass_ns;
-            return TierAnswer::Busy;
-        }
-        self.begin(Job::Read(wanted.ticket, name.to_vec()));
-        TierAnswer::Reading
-    }
-
-    /// As [`namely_forwarder::Output::tier_write`].
-    pub(crate) fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
-        let is_asked = leaving.was_asked_for || !self.spec.writes_asked;
-        if !self.spec.writes || !is_asked || self.spec.renews && self.holds(&leaving.packet) {
-            return TierWrite::Refused;
-        }
-        if self.spec.bypasses && self.is_busy() || self.pending() >= self.spec.pending_max {
-            return TierWrite::Busy;
-        }
-        self.begin(Job::Write(leaving));
-        TierWrite::Taken
     }
 
     fn begin(&mut self, job: Job) {

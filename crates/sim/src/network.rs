@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use namely_discovery::concerns_discovery;
-use namely_forwarder::{
-    FaceId, FaceProperties, Learned, Leaving, Outgoing, Output, Received, TierAnswer, TierWrite, Wanted,
-};
+use namely_forwarder::{FaceId, FaceProperties, Learned, Outgoing, Output, Received};
 use namely_link::ReassemblyTotal;
 use namely_wire::Name;
 
@@ -99,6 +97,9 @@ struct Emitted {
 }
 
 impl Output<Packet> for Emitted {
+    type Tier = Disk;
+    type Tracer = ();
+
     fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
         self.packets.push((face, packet));
     }
@@ -107,18 +108,8 @@ impl Output<Packet> for Emitted {
         self.learned.extend(learned.object().map(|prefix| (learned.face, prefix.to_name())));
     }
 
-    const HAS_TIER: bool = true;
-
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        self.disk.as_mut().map_or(TierAnswer::NoTier, |disk| disk.read(wanted))
-    }
-
-    fn tier_is_busy(&self) -> bool {
-        self.disk.as_ref().is_some_and(Disk::is_busy)
-    }
-
-    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
-        self.disk.as_mut().map_or(TierWrite::NoTier, |disk| disk.write(leaving))
+    fn tier(&mut self) -> Option<&mut Disk> {
+        self.disk.as_mut()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use namely_forwarder::{
     Completion, Config, CsLimits, DeadNonceLimits, FaceError, FaceId, FaceProperties, Forwarder, Leaving,
-    Outgoing, Output, PitLimits, Received, Ticket, TierAnswer, TierWrite, Wanted,
+    Outgoing, Output, PitLimits, Received, Ticket, Tier, TierAnswer, TierWrite, Wanted,
 };
 use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyLimits, ReassemblyTotal};
 use namely_security::{Signer, sha256, sign_data};
@@ -72,24 +72,31 @@ struct Home {
 }
 
 impl Output<Packet> for Home {
-    const HAS_TIER: bool = true;
+    type Tier = Self;
+    type Tracer = ();
 
     fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
         self.sent.push((face, packet));
     }
 
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    fn tier(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+}
+
+impl Tier<Packet> for Home {
+    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
         if self.answer == TierAnswer::Reading {
             self.reads.push((wanted.ticket, wanted.name.to_name()));
         }
         self.answer
     }
 
-    fn tier_is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
         assert!(DataView::parse(&leaving.packet).is_ok());
         if self.is_busy { TierWrite::Busy } else { TierWrite::Taken }
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use lock_api::Mutex;
 use namely_forwarder::{
-    Batch, FaceId, Leaving, Outgoing, Output, PacketBuf, Received, TierAnswer, TierWrite, Wanted,
+    Batch, FaceId, Leaving, Outgoing, Output, PacketBuf, Received, Tier, TierAnswer, TierWrite, Wanted,
 };
 use namely_link::{
     Carried, Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
@@ -155,22 +155,25 @@ pub(crate) struct Collect<'a> {
 }
 
 impl Output<Skb> for Collect<'_> {
-    const HAS_TIER: bool = true;
-
-    #[inline]
-    fn has_tier(&self) -> bool {
-        self.store.is_some()
-    }
+    type Tier = Self;
+    type Tracer = ();
 
     fn send(&mut self, face: FaceId, packet: Outgoing<Skb>) {
         if self.queue.len() < OUT_MAX { self.queue.push((face, packet)) } else { self.home.count_out_full() }
     }
 
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    #[inline]
+    fn tier(&mut self) -> Option<&mut Self> {
+        self.store.is_some().then_some(self)
+    }
+}
+
+impl Tier<Skb> for Collect<'_> {
+    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
         store::read(self.home, wanted)
     }
 
-    fn tier_write(&mut self, leaving: Leaving<Skb>) -> TierWrite {
+    fn write(&mut self, leaving: Leaving<Skb>) -> TierWrite {
         store::write(self.home, &leaving, self.store.unwrap_or_default())
     }
 }

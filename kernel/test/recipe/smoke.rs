@@ -54,6 +54,9 @@ struct Sink {
 }
 
 impl Output<Skb> for Sink {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, face: FaceId, _: Outgoing<Skb>) {
         self.sent += 1;
         self.last = Some(face);

@@ -18,7 +18,7 @@ struct Recipe {
     places_max: usize,
 }
 
-const RECIPES: [Recipe; 5] = [
+const RECIPES: [Recipe; 6] = [
     Recipe {
         title: "### A face kind",
         words: &["websocket", "WebSocket", "Ws", "listen_websocket", "WEBSOCKET_PORT", "BadWebSocket"],
@@ -43,6 +43,13 @@ const RECIPES: [Recipe; 5] = [
         words: &["Peek"],
         own: &["crates/cli/src/commands/peek.rs"],
         places_max: 2,
+    },
+    Recipe {
+        title: "### A service",
+        words: &["Readvertise", "Readvertiser"],
+        // Its key in the configuration is another recipe's.
+        own: &["crates/daemon/src/services/readvertise.rs", "crates/daemon/src/config/"],
+        places_max: 1,
     },
     Recipe {
         title: "### A limit",

@@ -226,6 +226,13 @@ pub struct Prototype {
     pub heard_late: Duration,
 }
 
+impl Prototype {
+    /// What of it concerns workers.
+    pub(crate) fn of_workers(self) -> namely_dataplane::Prototype {
+        namely_dataplane::Prototype { blocks: self.blocks, heard_late: self.heard_late }
+    }
+}
+
 impl Default for CsDisk {
     fn default() -> Self {
         CsDisk {

@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::values;
-use crate::dataplane::{DispatchBy, DispatchedLinks, DispatcherOptions};
+use namely_dataplane::{DispatchBy, DispatchedLinks, DispatcherOptions};
 
 /// Links whose packets are spread over workers by the router, as the system cannot.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -419,7 +419,7 @@ fn limits_of_links_are_held_to_what_is_possible() {
     // What is not said is as the data plane has it by itself.
     assert_eq!(faces("").unwrap().ethernet.options(), namely_io::IoOptions::default().ethernet);
     assert_eq!(memif("").unwrap().memif.options(), namely_io::IoOptions::default().memif);
-    assert_eq!(dispatcher("").unwrap().dispatcher.options(), crate::dataplane::DispatcherOptions::default());
+    assert_eq!(dispatcher("").unwrap().dispatcher.options(), namely_dataplane::DispatcherOptions::default());
 }
 
 #[test]

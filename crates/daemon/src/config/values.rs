@@ -7,7 +7,7 @@ use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri, Name};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
-use crate::dataplane::ListenSpec;
+use namely_dataplane::ListenSpec;
 
 /// A name URI.
 pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {

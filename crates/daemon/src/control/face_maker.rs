@@ -10,7 +10,7 @@ use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::mgmt::FaceStatus;
 use namely_wire::{Endpoint, FaceUri};
 
-use super::Home;
+use crate::home::Home;
 
 /// Faces being made at once. One more is refused, and asked for again later.
 pub(crate) const FACES_IN_MAKING_MAX: usize = 64;

@@ -5,7 +5,7 @@
 
 use namely_host::give_back_memory;
 
-use crate::dataplane::{give_back_spares, share_spares};
+use namely_dataplane::{give_back_spares, share_spares};
 
 /// How often it is looked for, ns.
 const PAUSE_NS: u64 = 1_000_000_000;

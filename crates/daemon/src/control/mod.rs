@@ -8,29 +8,26 @@ mod autoreg;
 mod face_maker;
 mod leftovers;
 mod neighbours;
-mod readvertise;
-mod traces;
+mod orders;
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use namely_forwarder::FaceId;
 use namely_host::clock;
-use namely_mgmt::{Announced, Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
-use namely_wire::mgmt::{Counter, FaceEventKind, FaceEventNotification, FaceStatus, RouteOrigin};
+use namely_mgmt::{Announced, CreateFaceError, Incoming, Management, Now, Policy, Requester};
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, RouteOrigin};
 use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
 use self::face_maker::FaceMaker;
 use self::leftovers::Leftovers;
 use self::neighbours::Neighbours;
-use self::readvertise::Readvertiser;
-use self::traces::Traces;
+use self::orders::Asker;
+pub(crate) use self::orders::{Order, OrderSender, Reload};
 use crate::config::Config;
-use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
-use crate::disk::Disk;
-use crate::kernel::{Heard, Kernel, Listening};
+use crate::home::Home;
+use crate::services::{Notice, Services};
 use crate::taken::TakenFile;
+use namely_dataplane::{ControlEvent, ControlPacket, Inbox, InboxError, Shown};
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -44,88 +41,9 @@ pub(crate) struct ControlThread {
     management: Management,
     neighbours: Neighbours,
     maker: FaceMaker,
-    /// What happens in the kernel, where that forwards.
-    listening: Option<Listening>,
-    /// What is found on links, where that is looked for.
-    links: Option<Links>,
-    /// The content store's disk, where it has one.
-    disk: Option<Arc<Disk>>,
-    /// The virtual plane of VIP, where it runs.
-    vip: Option<VipPlane>,
     leftovers: Leftovers,
-    readvertiser: Readvertiser,
-    traces: Traces,
+    services: Services,
     config: Config,
-}
-
-/// Where what management does is done.
-#[derive(Clone)]
-pub(super) struct Home {
-    plane: Arc<DataPlane>,
-    core: Arc<Core>,
-    /// The kernel's forwarder, where that forwards.
-    kernel: Option<Arc<Kernel>>,
-}
-
-/// The thread of neighbour discovery, as the control thread sees it.
-struct Links {
-    orders: crate::discovery::Orders,
-    view: crate::discovery::View,
-}
-
-/// The thread of VIP, as the control thread sees it.
-struct VipPlane {
-    orders: crate::vip::Orders,
-    view: crate::vip::View,
-}
-
-/// Something that another thread wants of the control thread.
-pub(crate) enum Order {
-    /// Switch to this configuration, with its policy and what it says of neighbours.
-    Reload(Box<Reload>),
-    /// A face for management or a neighbour was made.
-    Made(Asker, Box<Result<FaceStatus, CreateFaceError>>),
-    /// Tell what management has counted.
-    Counters(SyncSender<Vec<Counter>>),
-    /// Confirm that the control thread and the data plane are well.
-    Answer(SyncSender<()>),
-    /// End.
-    Stop,
-}
-
-/// What a reload brings.
-pub(crate) struct Reload {
-    pub(crate) config: Config,
-    pub(crate) policy: Policy,
-    /// Of neighbour discovery.
-    pub(crate) neighbours: namely_discovery::Config,
-    /// Of the virtual plane of VIP.
-    pub(crate) vip: Option<crate::vip::Settings>,
-}
-
-/// Who asked for a face.
-pub(crate) enum Asker {
-    /// A `faces/create` command, by its ticket.
-    Command(u64),
-    /// A neighbour of the configuration, by its key.
-    Neighbour(String),
-}
-
-/// Sends orders to the control thread. As many wait as faces are being made, signals came and
-/// reloads were asked for: few.
-#[derive(Clone)]
-pub(crate) struct OrderSender {
-    orders: Sender<Order>,
-    waker: InboxWaker,
-}
-
-impl OrderSender {
-    /// Sends an order; a control thread that has ended takes none.
-    pub(crate) fn send(&self, order: Order) {
-        if self.orders.send(order).is_ok() {
-            self.waker.wake();
-        }
-    }
 }
 
 impl ControlThread {
@@ -137,65 +55,28 @@ impl ControlThread {
         }
     }
 
-    /// The control thread of a router that runs under `config` since `start`.
+    /// The control thread of a router that runs under `config`; `sender` sends to `orders`.
     pub(crate) fn new(
-        plane: Arc<DataPlane>,
-        core: Arc<Core>,
+        home: Home,
+        services: Services,
         inbox: Inbox,
+        sender: OrderSender,
+        orders: Receiver<Order>,
         config: Config,
-        policy: Policy,
-        start: Now,
+        management: Management,
     ) -> Self {
-        let (sender, orders) = channel();
-        let version = concat!("namely-", env!("CARGO_PKG_VERSION"));
         ControlThread {
-            management: Management::new(version, policy, start),
+            management,
             maker: FaceMaker::default(),
             neighbours: Neighbours::default(),
             leftovers: Leftovers::default(),
-            readvertiser: Readvertiser::default(),
-            traces: Traces::new(plane.clone()),
-            sender: OrderSender { orders: sender, waker: inbox.waker() },
-            home: Home { plane, core, kernel: None },
+            home,
+            services,
             inbox,
             orders,
-            links: None,
-            listening: None,
-            disk: None,
-            vip: None,
+            sender,
             config,
         }
-    }
-
-    /// From now on tells the thread of neighbour discovery of faces, and shows what it knows.
-    pub(crate) fn set_discovery(&mut self, discovery: &crate::discovery::Running) {
-        self.links = Some(Links { orders: discovery.orders(), view: discovery.view() });
-    }
-
-    /// From now on shows the content store's disk, and changes it.
-    pub(crate) fn set_disk(&mut self, disk: Arc<Disk>) {
-        self.disk = Some(disk);
-    }
-
-    /// From now on acts on the kernel's forwarder, and hears what happens there.
-    ///
-    /// # Errors
-    /// What is not to be had for that, in words.
-    pub(crate) fn set_kernel(&mut self, kernel: Arc<Kernel>) -> Result<(), String> {
-        let waker = self.inbox.waker();
-        self.listening = Some(Listening::start(move || waker.wake())?);
-        self.home.kernel = Some(kernel);
-        Ok(())
-    }
-
-    /// From now on tells the thread of VIP of other settings, and shows what it knows.
-    pub(crate) fn set_vip(&mut self, vip: &crate::vip::Running) {
-        self.vip = Some(VipPlane { orders: vip.orders(), view: vip.view() });
-    }
-
-    /// Where other threads send orders.
-    pub(crate) fn orders(&self) -> OrderSender {
-        self.sender.clone()
     }
 
     /// Runs until it is told to stop, or the data plane has stopped.
@@ -213,7 +94,7 @@ impl ControlThread {
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
                 Ok(ControlEvent::Learned(shown)) => self.learn(&shown),
                 Ok(ControlEvent::Woken) => {
-                    if self.handle_orders().is_break() || self.hear_kernel().is_break() {
+                    if self.handle_orders().is_break() || self.hear_services().is_break() {
                         break;
                     }
                     self.grow();
@@ -229,34 +110,22 @@ impl ControlThread {
         }
     }
 
-    /// Takes in what has happened in the kernel.
-    fn hear_kernel(&mut self) -> std::ops::ControlFlow<()> {
-        while let (Some(kernel), Some(listening)) = (&self.home.kernel, &self.listening)
-            && let Some(heard) = kernel.take(listening, now().ns)
-        {
-            match heard {
-                Some(Heard::Face(event)) => self.kernel_face(&event),
-                Some(Heard::Stopped(why)) => {
-                    tracing::error!("the kernel's forwarder has stopped: {why}");
+    fn notice(&self) -> Option<Notice> {
+        self.services.iter().find_map(|service| service.notice(&self.home, now().ns))
+    }
+
+    /// Takes in what services have to say.
+    fn hear_services(&mut self) -> std::ops::ControlFlow<()> {
+        while let Some(notice) = self.notice() {
+            match notice {
+                Notice::Face(event) => self.face_changed(&event),
+                Notice::Fatal(why) => {
+                    tracing::error!("{why}");
                     return std::ops::ControlFlow::Break(());
                 }
-                None => {}
             }
         }
         std::ops::ControlFlow::Continue(())
-    }
-
-    /// A face of a device has come or gone in the kernel.
-    fn kernel_face(&mut self, event: &FaceEventNotification) {
-        let mut replies = Vec::new();
-        self.management.face_event(event, now(), &mut replies);
-        self.reply(replies);
-        if event.kind == FaceEventKind::Destroyed {
-            self.neighbours.face_gone(event.face_id, now().ns);
-            if let Some(links) = &self.links {
-                links.orders.face_gone(event.face_id);
-            }
-        }
     }
 
     /// Makes the next chunks of the core's tables, so that no worker waits until one is cleared.
@@ -292,8 +161,7 @@ impl ControlThread {
             let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
             maker.make(home, spec, move |made| sender.send(Order::Made(asker, Box::new(made))))
         });
-        let traces_ns = self.traces.tick(now_ns);
-        let kernel_ns = self.home.kernel.as_ref().and_then(|kernel| kernel.tick(now_ns));
+        let services_ns = self.services.iter().filter_map(|service| service.tick(home, now())).min();
         let (have_gone, states_ns) = self.management.forget_states(now_ns);
         if have_gone {
             self.leftovers.note(now_ns);
@@ -303,10 +171,6 @@ impl ControlThread {
             packets.in_interests.wrapping_add(packets.in_data)
         };
         let leftovers_ns = self.leftovers.tick(now_ns, packets, || self.home.plane.wake_workers());
-        let (origins, tables) = (&self.config.readvertise.origins, &*self.home.core);
-        let later_ns = self.readvertiser.tick(origins, tables, now(), |command| {
-            self.home.plane.inject(command, LpHeaders::default());
-        });
         if self.management.is_producing() {
             return Duration::ZERO;
         }
@@ -314,16 +178,14 @@ impl ControlThread {
             .into_iter()
             .chain(leftovers_ns)
             .chain(states_ns)
-            .chain(later_ns)
-            .chain(kernel_ns)
-            .chain(traces_ns)
+            .chain(services_ns)
             .min()
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
 
     /// A packet for the router: an Interest of management, or a routing daemon's answer.
     fn packet(&mut self, packet: &ControlPacket) {
-        if self.readvertiser.take_answer(&packet.packet, now().ns) {
+        if self.services.iter().any(|service| service.take_packet(&packet.packet, now().ns)) {
             return;
         }
         let Some(face) = packet.incoming else { return };
@@ -339,12 +201,7 @@ impl ControlThread {
         let incoming =
             Incoming { interest: &packet.packet, face_id: self.home.number(face), is_local, requester };
         let mut replies = Vec::new();
-        let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
-        let disk = self.disk.as_deref().map(|disk| disk as &dyn namely_mgmt::CsDisk);
-        let vip = self.vip.as_ref().map(|plane| &plane.view as &dyn namely_mgmt::Vip);
-        // The kernel's packets pass no worker.
-        let traces = self.home.kernel.is_none().then_some(&self.traces as &dyn namely_mgmt::Traces);
-        let control = Control { neighbors, disk, vip, traces, ..self.home.control() };
+        let control = self.services.control(&self.home);
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
@@ -356,30 +213,25 @@ impl ControlThread {
             }
         }
         self.reply(replies);
-        self.readvertiser.changed(now().ns);
+        self.services.iter().for_each(|service| service.management_handled(now().ns));
     }
 
     fn face_event(&mut self, event: &FaceEventNotification) {
+        self.face_changed(event);
+        if event.kind == FaceEventKind::Created {
+            autoreg::register(&self.config.autoreg, event, self.home.control(), now().ns);
+        }
+    }
+
+    /// A face has come, gone or changed its state: management tells of it, and what is wanted of
+    /// the configuration is seen to again.
+    fn face_changed(&mut self, event: &FaceEventNotification) {
         let mut replies = Vec::new();
         self.management.face_event(event, now(), &mut replies);
         self.reply(replies);
-        match event.kind {
-            FaceEventKind::Created => {
-                let control = self.home.control();
-                autoreg::register(&self.config.autoreg, event, control, now().ns);
-            }
-            FaceEventKind::Destroyed => {
-                self.traces.face_gone(event.face_id);
-                if let Some(kernel) = &self.home.kernel {
-                    kernel.face_gone(event.face_id, now().ns);
-                }
-                self.neighbours.face_gone(event.face_id, now().ns);
-                if let Some(links) = &self.links {
-                    links.orders.face_gone(event.face_id);
-                }
-                self.readvertiser.changed(now().ns);
-            }
-            FaceEventKind::Up | FaceEventKind::Down => {}
+        self.services.iter().for_each(|service| service.face_event(&self.home, event, now().ns));
+        if event.kind == FaceEventKind::Destroyed {
+            self.neighbours.face_gone(event.face_id, now().ns);
         }
     }
 
@@ -409,16 +261,7 @@ impl ControlThread {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
-                Order::Reload(reload) => {
-                    let Reload { config, policy, neighbours, vip } = *reload;
-                    self.reload(config, policy);
-                    if let Some(links) = &self.links {
-                        links.orders.configure(neighbours);
-                    }
-                    if let (Some(plane), Some(settings)) = (&self.vip, vip) {
-                        plane.orders.exchange(settings);
-                    }
-                }
+                Order::Reload(reload) => self.reload(*reload),
                 Order::Counters(answer) => {
                     answer.try_send(self.management.own_counters()).ok();
                 }
@@ -440,15 +283,9 @@ impl ControlThread {
         std::ops::ControlFlow::Continue(())
     }
 
-    fn reload(&mut self, config: Config, policy: Policy) {
+    fn reload(&mut self, Reload { config, policy }: Reload) {
         crate::log::set(&config.log.level, config.log.format);
-        match &self.home.kernel {
-            Some(kernel) => kernel.apply(&self.config, &config),
-            None => config.apply(&self.config, &self.home.core),
-        }
-        if let Some(disk) = &self.disk {
-            disk.apply(&config.cs.disk);
-        }
+        self.home.apply(&self.config, &config);
         self.management.set_policy(policy);
         self.home.plane.explain_to_network(config.authorization.explain_to_network);
         self.neighbours.configure(&config, self.home.control(), now().ns);
@@ -457,6 +294,9 @@ impl ControlThread {
         if !restart.is_empty() {
             tracing::warn!("these take effect with a restart only: {}", restart.join(", "));
         }
+        // What a service logs of its change follows the line above. Management, which this thread
+        // runs, finds all of it applied.
+        self.services.iter().for_each(|service| service.apply(&config));
         self.config = config;
     }
 
@@ -470,26 +310,9 @@ impl ControlThread {
     }
 }
 
-impl Home {
-    /// What management acts on: the kernel's, where that forwards.
-    fn control(&self) -> Control<'_> {
-        match &self.kernel {
-            Some(kernel) => {
-                Control { faces: &**kernel, tables: &**kernel, ..nothing_else(&self.plane, &self.core) }
-            }
-            None => nothing_else(&self.plane, &self.core),
-        }
-    }
-
-    /// The number by which everybody knows a face of the core.
-    fn number(&self, face: FaceId) -> u64 {
-        self.kernel.as_ref().and_then(|kernel| kernel.number(face)).unwrap_or(face.0)
-    }
-}
-
-/// Faces and tables, and nothing that some routers have only.
-fn nothing_else<'a>(faces: &'a DataPlane, tables: &'a Core) -> Control<'a> {
-    Control { faces, tables, neighbors: None, disk: None, vip: None, traces: None }
+/// Management of a router that started at `start`.
+pub(crate) fn management(policy: Policy, start: Now) -> Management {
+    Management::new(concat!("namely-", env!("CARGO_PKG_VERSION")), policy, start)
 }
 
 /// The time on both clocks. The first is the data plane's.

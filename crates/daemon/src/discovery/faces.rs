@@ -16,7 +16,7 @@ use namely_wire::{Endpoint, FaceUri, LpHeaders, MacAddress, Name};
 
 use super::home::Home;
 use super::link::{Link, Medium, Seen};
-use crate::dataplane::{Core, DataPlane, Overheard};
+use namely_dataplane::{Core, DataPlane, Overheard};
 
 /// Attempts to make a face where a worker is making one to the same station just now.
 const ATTEMPTS: u32 = 4;

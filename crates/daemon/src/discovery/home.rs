@@ -7,7 +7,7 @@ use namely_forwarder::FaceId;
 use namely_wire::{FaceUri, Name};
 
 use super::link::{Link, Seen};
-use crate::dataplane::Overheard;
+use namely_dataplane::Overheard;
 
 /// What carries out at faces what the state machine wants.
 pub(super) trait Home: Send {

@@ -18,8 +18,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::home::Home;
 use super::link::{Link, Seen};
-use crate::dataplane::Overheard;
 use crate::kernel::Kernel;
+use namely_dataplane::Overheard;
 
 /// Messages of one link that are read at a time; what comes meanwhile waits in its socket's buffer.
 pub(crate) const HEARD_AT_ONCE_MAX: usize = 64;

@@ -10,7 +10,7 @@ use namely_io::udp;
 use namely_wire::{Endpoint, FaceUri};
 
 use crate::config::Config;
-use crate::dataplane::TapLink;
+use namely_dataplane::TapLink;
 
 /// Octets of the headers of IP and UDP.
 const UDP4_OCTETS: usize = 28;

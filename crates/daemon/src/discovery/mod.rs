@@ -18,7 +18,6 @@ mod view;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_datagrams::ethernet::monitor::Monitor;
@@ -35,11 +34,11 @@ use self::home::Home;
 use self::identity::Identity;
 pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
-pub(crate) use self::start::{start, tap};
-pub(crate) use self::view::View;
-use crate::dataplane::{Overheard, Tap};
+pub(crate) use self::start::NeighborDiscovery;
+use self::view::View;
 use crate::key::{RouterKey, is_signed_by};
-use crate::threads::start_beside;
+use crate::threads::Thread;
+use namely_dataplane::{Overheard, Tap};
 
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
@@ -54,37 +53,12 @@ enum Order {
     Stop,
 }
 
-/// The thread, seen from others. Dropping it ends it.
-pub(crate) struct Running {
-    orders: Orders,
-    view: View,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// Tells the thread things.
-#[derive(Clone)]
-pub(crate) struct Orders {
+/// The thread, seen from others.
+struct Running {
     orders: Sender<Order>,
     waker: Waker,
-}
-
-impl Orders {
-    fn send(&self, order: Order) {
-        // A thread that has ended takes none.
-        if self.orders.send(order).is_ok() {
-            self.waker.wake();
-        }
-    }
-
-    /// A face has gone.
-    pub(crate) fn face_gone(&self, face: u64) {
-        self.send(Order::FaceGone(face));
-    }
-
-    /// Settings have changed.
-    pub(crate) fn configure(&self, config: namely_discovery::Config) {
-        self.send(Order::Configure(Box::new(config)));
-    }
+    view: View,
+    thread: Thread,
 }
 
 impl Running {
@@ -113,36 +87,27 @@ impl Running {
         watch(monitor.as_fd())?;
         watch(tap.waker().as_fd())?;
         let (sender, orders) = channel();
-        let orders_of = Orders { orders: sender, waker: tap.waker().clone() };
+        let waker = tap.waker().clone();
         let names: Vec<String> = links.iter().map(|link| link.watched.device.clone()).collect();
         warn_if_open(machine.lock().config());
         let view = View::new(machine.clone(), names, identity.key(), tap.clone());
         let thread =
             DiscoveryThread { machine, identity, home, tap, epoll, monitor, orders, links, aimed: 0 };
-        let thread = start_beside("namely-discovery", move || thread.run())
+        let thread = Thread::start("namely-discovery", move || thread.run())
             .map_err(|error| format!("no thread for discovery: {error}"))?;
-        Ok(Running { orders: orders_of, view, thread: Some(thread) })
+        Ok(Running { orders: sender, waker, view, thread })
     }
 
-    /// Where it is told things.
-    pub(crate) fn orders(&self) -> Orders {
-        self.orders.clone()
-    }
-
-    /// What it knows, for management.
-    pub(crate) fn view(&self) -> View {
-        self.view.clone()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.orders.send(Order::Stop);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("neighbour discovery ended by a panic");
+    fn send(&self, order: Order) {
+        // A thread that has ended takes none.
+        if self.orders.send(order).is_ok() {
+            self.waker.wake();
         }
+    }
+
+    fn stop(&self) {
+        self.send(Order::Stop);
+        self.thread.join();
     }
 }
 

@@ -1,60 +1,96 @@
 //! How discovery begins with the router.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use namely_forwarder::FaceId;
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_mgmt::Faces;
+use namely_mgmt::{Control, Faces, Neighbors};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification};
 
-use super::Running;
 use super::faces::LinkFaces;
-use super::home::Home;
 use super::kernel::KernelLinks;
 use super::link::{Link, WatchedLink};
+use super::{Order, Running};
 use crate::config::Config;
-use crate::dataplane::{Core, DataPlane, ListenSpec, Tap};
 use crate::exit::{Exit, Failure};
+use crate::home::Home;
 use crate::kernel::Kernel;
-use crate::key::RouterKey;
+use crate::services::{Measures, Service, Start};
+use namely_dataplane::{DataPlane, ListenSpec, Tap};
 
-/// Has workers hand over what is about neighbours, from the first face on.
-pub(crate) fn tap(plane: &DataPlane, links: &[WatchedLink]) -> Result<Option<Arc<Tap>>, Failure> {
-    if links.is_empty() {
-        return Ok(None);
-    }
-    let tap = Tap::new(links.iter().map(WatchedLink::tapped).collect());
-    let tap = tap.map_err(|errno| failed(format!("no neighbour discovery: {errno}")))?;
-    let tap = Arc::new(tap);
-    plane.set_tap(tap.clone());
-    Ok(Some(tap))
+/// Neighbor discovery as a service.
+#[derive(Default)]
+pub(crate) struct NeighborDiscovery {
+    /// Where workers put packets about neighbors, if links are watched.
+    tap: OnceLock<Arc<Tap>>,
+    running: OnceLock<Running>,
 }
 
-/// Starts discovery on these links, each of which has a face for its group.
-pub(crate) fn start(
-    config: &Config,
-    plane: &Arc<DataPlane>,
-    core: &Arc<Core>,
-    kernel: Option<&Arc<Kernel>>,
-    tap: Option<Arc<Tap>>,
-    links: Vec<WatchedLink>,
-    key: &RouterKey,
-) -> Result<Option<Running>, Failure> {
-    let Some(tap) = tap else { return Ok(None) };
-    let settings = config.discovery.settings().map_err(|why| Failure::new(Exit::Configuration, why))?;
-    let with_group = |watched: WatchedLink| {
-        let group = match kernel {
-            Some(kernel) => listen_on(kernel, &watched)?,
-            None => group(plane, &watched)?,
+impl Service for NeighborDiscovery {
+    fn check(&self, config: &Config) -> Result<(), String> {
+        config.discovery.settings().map(drop)
+    }
+
+    /// From the first face on, workers hand over what is about neighbors.
+    fn prepare(&self, start: &Start<'_>) -> Result<(), Failure> {
+        let links = WatchedLink::all(start.config);
+        if !links.is_empty() {
+            let tap = Tap::new(links.iter().map(WatchedLink::tapped).collect());
+            let tap = Arc::new(tap.map_err(|errno| failed(format!("no neighbour discovery: {errno}")))?);
+            start.home.plane.set_tap(tap.clone());
+            let _ = self.tap.set(tap);
+        }
+        Ok(())
+    }
+
+    /// Starts discovery on these links, each of which has a face for its group.
+    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+        let Some(tap) = self.tap.get() else { return Ok(()) };
+        let Home { plane, core, kernel } = start.home;
+        let settings = start.config.discovery.settings();
+        let settings = settings.map_err(|why| Failure::new(Exit::Configuration, why))?;
+        let with_group = |watched: WatchedLink| {
+            let group = match kernel {
+                Some(kernel) => listen_on(kernel, &watched)?,
+                None => group(plane, &watched)?,
+            };
+            Ok(Link { watched, group, seen: None, asked: Vec::new(), small: Vec::new() })
         };
-        Ok(Link { watched, group, seen: None, asked: Vec::new(), small: Vec::new() })
-    };
-    let links = links.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
-    let home: Box<dyn Home> = match kernel {
-        Some(kernel) => Box::new(KernelLinks::new(kernel.clone())),
-        None => Box::new(LinkFaces::new(plane.clone(), core.clone())),
-    };
-    Running::start(home, tap, links, settings, key).map(Some).map_err(failed)
+        let links = WatchedLink::all(start.config).into_iter().map(with_group);
+        let links = links.collect::<Result<_, Failure>>()?;
+        let home: Box<dyn super::home::Home> = match kernel {
+            Some(kernel) => Box::new(KernelLinks::new(kernel.clone())),
+            None => Box::new(LinkFaces::new(plane.clone(), core.clone())),
+        };
+        let running = Running::start(home, tap.clone(), links, settings, start.key).map_err(failed)?;
+        let _ = self.running.set(running);
+        Ok(())
+    }
+
+    fn apply(&self, config: &Config) {
+        if let (Some(running), Ok(settings)) = (self.running.get(), config.discovery.settings()) {
+            running.send(Order::Configure(Box::new(settings)));
+        }
+    }
+
+    fn face_event(&self, _: &Home, event: &FaceEventNotification, _: u64) {
+        if let (Some(running), FaceEventKind::Destroyed) = (self.running.get(), event.kind) {
+            running.send(Order::FaceGone(event.face_id));
+        }
+    }
+
+    fn datasets<'a>(&'a self, control: &mut Control<'a>) {
+        control.neighbors = self.running.get().map(|running| &running.view as &dyn Neighbors);
+    }
+
+    fn measure(&self, measures: &mut Measures) {
+        measures.counters.extend(self.running.get().into_iter().flat_map(|running| running.view.counters()));
+    }
+
+    fn stop(&self) {
+        self.running.get().into_iter().for_each(Running::stop);
+    }
 }
 
 /// The kernel's face of a link's group.

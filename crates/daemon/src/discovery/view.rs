@@ -8,11 +8,10 @@ use namely_mgmt::Neighbors;
 use namely_wire::mgmt::{Counter, NeighborState, NeighborStatus};
 use parking_lot::Mutex;
 
-use crate::dataplane::Tap;
+use namely_dataplane::Tap;
 
 /// Reads what the thread of discovery knows.
-#[derive(Clone)]
-pub(crate) struct View {
+pub(super) struct View {
     machine: Arc<Mutex<Discovery>>,
     devices: Arc<Vec<String>>,
     key: Key,

@@ -11,7 +11,7 @@ use namely_wire::mgmt::RibEntry;
 use namely_wire::{Name, NameRef};
 
 use super::{Kernel, noted};
-use crate::dataplane::Core;
+use namely_dataplane::Core;
 
 /// Names below one that a change follows at once; all the others of the FIB are looked through
 /// after [`LOOK_NS`].

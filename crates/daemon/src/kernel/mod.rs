@@ -23,7 +23,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) use self::events::{Heard, Listening};
 use self::fib::Fib;
 pub(crate) use self::start::{Opened, check};
-use crate::dataplane::{Core, DataPlane, Relay};
+use namely_dataplane::{Core, DataPlane, Relay};
 
 /// The kernel's forwarder, as the control thread acts on it. Each call waits for the kernel's
 /// answer, and for nothing else.

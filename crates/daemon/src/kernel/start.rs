@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use super::Kernel;
 use super::fib::Fib;
 use crate::config::Config;
-use crate::dataplane::{Core, DataPlane};
 use crate::exit::{Exit, Failure};
+use namely_dataplane::{Core, DataPlane};
 
 /// The kernel's forwarder, which is there and may be told things, before anything else of the
 /// router has begun.

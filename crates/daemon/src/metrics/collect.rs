@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use namely_forwarder::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
-use namely_mgmt::{CsDisk, Faces, Neighbors, Tables};
+use namely_mgmt::Control;
 use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
 use namely_wire::text::{Plain, is_obeyed};
 use prometheus_client::collector::Collector;
@@ -21,29 +20,23 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use crate::control::{Order, OrderSender};
-use crate::dataplane::{Core, DataPlane, PathTimes};
-use crate::discovery::View;
-use crate::disk::Disk;
-use crate::kernel::Kernel;
+use crate::home::Home;
+use crate::services::{Measures, Services};
+use namely_dataplane::PathTimes;
 
 /// How long the control thread has to tell its own counters. A router that is so busy shows what it
 /// has without them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where metrics are read.
-pub(crate) struct Source {
-    pub(crate) plane: Arc<DataPlane>,
-    pub(crate) core: Arc<Core>,
-    /// The kernel's forwarder, where that forwards.
-    pub(crate) kernel: Option<Arc<Kernel>>,
-    pub(crate) disk: Option<Arc<Disk>>,
-    pub(crate) vip: Option<crate::vip::View>,
-    pub(crate) links: Option<View>,
-    pub(crate) orders: OrderSender,
+pub(super) struct Source {
+    pub(super) home: Home,
+    pub(super) services: Services,
+    pub(super) orders: OrderSender,
     /// When the router started, ms since the Unix epoch.
-    pub(crate) start_ms: u64,
+    pub(super) start_ms: u64,
     /// Faces that have series of their own.
-    pub(crate) faces_max: usize,
+    pub(super) faces_max: usize,
 }
 
 impl Source {
@@ -61,23 +54,15 @@ impl Source {
     }
 
     fn shot(&self, own: [(&'static str, u64); 6]) -> Shot {
-        let (tables, faces) = self.forwarder();
+        let control = self.services.control(&self.home);
+        let Control { tables, faces, .. } = control;
+        let Measures { counters: of_services, path_times } = self.services.measure();
         let mut counters = tables.counters();
         counters.extend(faces.counters());
-        counters.extend(self.links.iter().flat_map(Neighbors::counters));
-        let disk = self.disk.as_deref().map(|disk| {
-            let status = CsDisk::status(disk);
-            let of_disk = status.counters.iter().filter(|counter| !counter.label.starts_with("time_"));
-            let named =
-                of_disk.map(|counter| Counter::new(format!("cs_disk.{}", counter.label), counter.value));
-            counters.extend(named);
-            (status.clone(), disk.times.histograms())
-        });
-        let of_vip = self.vip.iter().flat_map(|vip| namely_mgmt::Vip::status(vip).counters);
-        counters.extend(of_vip.map(|of| Counter::new(format!("vip.{}", of.label), of.value)));
+        counters.extend(of_services);
         counters.extend(self.of_management());
         counters.extend(own.map(|(label, value)| Counter::new(label, value)));
-        let of_core = self.kernel.is_none().then(|| self.core.round_trips()).into_iter().flatten();
+        let of_core = self.home.kernel.is_none().then(|| self.home.core.round_trips()).into_iter().flatten();
         let of_core = of_core.map(|(strategy, counts)| (strategy.to_string(), counts));
         let mut choices = BTreeMap::new();
         for choice in tables.strategies() {
@@ -88,20 +73,12 @@ impl Source {
             cs: tables.cs_info(),
             faces: faces.faces(),
             faces_max: self.faces_max,
-            neighbours: self.links.iter().flat_map(Neighbors::neighbors).collect(),
+            neighbours: control.neighbors.map(|neighbors| neighbors.neighbors()).unwrap_or_default(),
             start_ms: self.start_ms,
             counters,
-            disk,
+            disk: control.disk.map(|disk| (disk.status(), path_times)),
             choices,
             round_trips: of_core.collect(),
-        }
-    }
-
-    /// Whoever forwards.
-    fn forwarder(&self) -> (&dyn Tables, &dyn Faces) {
-        match &self.kernel {
-            Some(kernel) => (&**kernel, &**kernel),
-            None => (&*self.core, &*self.plane),
         }
     }
 

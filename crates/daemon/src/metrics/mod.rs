@@ -11,9 +11,8 @@ mod http;
 mod places;
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use namely_host::Waker;
@@ -21,10 +20,12 @@ use namely_host::web::PageHosts;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 
-pub(crate) use self::collect::Source;
+use self::collect::Source;
 use self::places::{METRICS_CONNECTIONS_MAX, Places};
+use crate::config::Metrics;
 use crate::exit::{Exit, Failure};
-use crate::threads::start_beside;
+use crate::services::{Service, Start};
+use crate::threads::Thread;
 
 /// Threads that answer, with those whose connections have given way to others; a further connection
 /// is told to come back (503).
@@ -33,13 +34,43 @@ pub(crate) const METRICS_THREADS_MAX: usize = 4 * METRICS_CONNECTIONS_MAX;
 /// A text that is no older than this is given again.
 const AGE_MAX: Duration = Duration::from_millis(200);
 
-/// The thread that serves metrics. Dropping it ends it.
-pub(crate) struct Running {
+/// Metrics as a service.
+#[derive(Default)]
+pub(crate) struct MetricsServer(OnceLock<Running>);
+
+impl Service for MetricsServer {
+    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+        let Metrics { listen, hosts, faces_max } = &start.config.metrics;
+        if let Some(address) = listen {
+            let source = Source {
+                home: start.home.clone(),
+                services: start.services.clone(),
+                orders: start.orders.clone(),
+                start_ms: start.time.unix_ms,
+                faces_max: *faces_max,
+            };
+            let _ = self.0.set(Running::start(*address, hosts, source)?);
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.0.get().map(|running| running.local)
+    }
+
+    fn stop(&self) {
+        self.0.get().into_iter().for_each(Running::stop);
+    }
+}
+
+/// The thread that serves metrics.
+struct Running {
+    /// With the port that was given where 0 was asked for.
     local: SocketAddr,
     server: Arc<Server>,
     stop: Arc<AtomicBool>,
     waker: Waker,
-    thread: Option<JoinHandle<()>>,
+    thread: Thread,
 }
 
 impl Running {
@@ -48,7 +79,7 @@ impl Running {
     ///
     /// # Errors
     /// [`Failure`]: the address cannot be had.
-    pub(crate) fn start(address: SocketAddr, names: &[String], source: Source) -> Result<Self, Failure> {
+    fn start(address: SocketAddr, names: &[String], source: Source) -> Result<Self, Failure> {
         let cannot = |error: std::io::Error| {
             Failure::new(Exit::CannotListen, format!("serving metrics on {address}: {error}"))
                 .hint("`--metrics ADDRESS:PORT` chooses another address")
@@ -62,25 +93,16 @@ impl Running {
         let accepting =
             Accepting { listener, server: server.clone(), stop: stop.clone(), waker: waker.clone() };
         // Those that it starts to answer are as it is.
-        let thread = start_beside("namely-metrics", move || accepting.run()).map_err(cannot)?;
-        Ok(Running { local, server, stop, waker, thread: Some(thread) })
+        let thread = Thread::start("namely-metrics", move || accepting.run()).map_err(cannot)?;
+        Ok(Running { local, server, stop, waker, thread })
     }
 
-    /// The address, with the port that was given where 0 was asked for.
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.local
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
+    /// Ends the thread. From then on it holds nothing of the router, the list of services with this
+    /// one in it included, whatever connections are still being answered.
+    fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread of metrics ended by a panic");
-        }
+        self.thread.join();
         self.server.shown.lock().source = None;
     }
 }

@@ -10,7 +10,7 @@ use namely_vip::limits::OBJECTS_MAX;
 use namely_vip::{Object, Objects};
 use namely_wire::Name;
 
-use crate::dataplane::Core;
+use namely_dataplane::Core;
 
 /// A catalogue that was read.
 #[derive(Debug)]

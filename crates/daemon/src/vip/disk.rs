@@ -8,8 +8,8 @@ use namely_vip::Tier;
 use parking_lot::RwLock;
 
 use super::plane::Settings;
-use crate::dataplane::Core;
 use crate::disk::Disk;
+use namely_dataplane::Core;
 
 /// Its number among the tiers.
 pub(super) const DISK: u8 = 1;
@@ -43,22 +43,22 @@ impl DiskTier {
     pub(super) fn new(disk: Arc<Disk>, core: Arc<Core>) -> Self {
         let planned = Arc::new(RwLock::new(Vec::<bool>::new()));
         let wanted = planned.clone();
-        disk.tier.set_wanted(move |name| {
+        disk.tier().set_wanted(move |name| {
             let block = core.objects().of(name).map(|block| block as usize);
             block.is_some_and(|block| wanted.read().get(block).copied().unwrap_or(false))
         });
-        let before = disk.tier.status();
+        let before = disk.tier().status();
         let failed = failures(&before);
         DiskTier { disk, planned, measured: None, before, failed, is_left_out: false, left_out: 0 }
     }
 
     /// A slot begins: measures, and looks whether it works.
     pub(super) fn look(&mut self) {
-        let now = self.disk.tier.status();
+        let now = self.disk.tier().status();
         let octets = now.read_octets.saturating_sub(self.before.read_octets);
         let ns = now.read_ns.saturating_sub(self.before.read_ns);
         let failed = failures(&now);
-        self.is_left_out = self.disk.tier.is_resting() || failed > self.failed;
+        self.is_left_out = self.disk.tier().is_resting() || failed > self.failed;
         self.failed = failed;
         self.left_out += u64::from(self.is_left_out);
         if octets >= READ_OCTETS_MIN && ns >= READ_NS_MIN {
@@ -95,7 +95,7 @@ impl DiskTier {
             return 0;
         }
         // The oldest eighth gives way to what is written.
-        let octets = self.disk.tier.octets_max() / 8 * 7;
+        let octets = self.disk.tier().octets_max() / 8 * 7;
         let of_objects = u128::from(octets) * u128::from(settings.config.segment_octets)
             / u128::from(settings.packet_octets().max(1));
         let fits = u64::try_from(of_objects).unwrap_or(u64::MAX);

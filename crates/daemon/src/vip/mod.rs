@@ -9,26 +9,29 @@ mod disk;
 mod plane;
 mod view;
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use namely_forwarder::FaceId;
 use namely_host::clock;
+use namely_mgmt::Control;
 use namely_security::{Signer, sign_data, sign_interest};
 use namely_vip::{Action, Look};
+use namely_wire::mgmt::Counter;
 use namely_wire::{CACHE_POLICY_NO_CACHE, DataBuilder, InterestBuilder, LpHeaders, Name};
 
 use self::plane::Machine;
-pub(crate) use self::plane::Settings;
-pub(crate) use self::view::View;
+use self::plane::Settings;
+use self::view::View;
 use crate::config::{Config, Trust};
-use crate::dataplane::{Core, DataPlane, VipEvent, VipInbox};
-use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
-use crate::key::{RouterKey, folder, is_signed_by};
-use crate::threads::start_beside;
+use crate::home::Home;
+use crate::key::{folder, is_signed_by};
+use crate::services::{Measures, Service, Start};
+use crate::threads::Thread;
+use namely_dataplane::{DataPlane, VipEvent, VipInbox};
+use parking_lot::Mutex;
 
 /// HopLimit of a request as it leaves the thread: the router takes one away, and one is left for
 /// the neighbour.
@@ -45,39 +48,19 @@ enum Order {
     Stop,
 }
 
-/// The thread, seen from others. Dropping it ends it.
-pub(crate) struct Running {
-    orders: Orders,
-    view: View,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// Tells the thread things.
-#[derive(Clone)]
-pub(crate) struct Orders {
+/// The thread, seen from others.
+struct Running {
     orders: Sender<Order>,
     inbox: Arc<VipInbox>,
+    view: View,
+    thread: Thread,
 }
 
-impl Orders {
-    fn send(&self, order: Order) {
-        // A thread that has ended takes none.
-        if self.orders.send(order).is_ok() {
-            self.inbox.wake();
-        }
-    }
-
-    /// Settings have changed.
-    pub(crate) fn exchange(&self, settings: Settings) {
-        self.send(Order::Exchange(Box::new(settings)));
-    }
-}
-
-/// What is wrong with `[vip]` beyond its form.
+/// Reads what `[vip]` names.
 ///
 /// # Errors
 /// In words: which file and line, and what to do.
-pub(crate) fn check(config: &Config) -> Result<Option<Settings>, String> {
+fn read(config: &Config) -> Result<Option<Settings>, String> {
     let Some(vip) = &config.vip else { return Ok(None) };
     if vip.trust == Trust::Signed && folder(config).is_none() {
         return Err("vip: neighbours could not know a key that is new with each start: name a folder that \
@@ -88,75 +71,105 @@ pub(crate) fn check(config: &Config) -> Result<Option<Settings>, String> {
     Settings::read(vip).map(Some)
 }
 
-/// Starts the plane, if the configuration has one.
-///
-/// # Errors
-/// [`Failure`]: its configuration or catalogue is wrong, or the system refuses.
-pub(crate) fn start(
-    config: &Config,
-    plane: &Arc<DataPlane>,
-    core: &Arc<Core>,
-    disk: Option<&Arc<Disk>>,
-    key: &RouterKey,
-) -> Result<Option<Running>, Failure> {
-    let wrong = |why: String| Failure::new(Exit::Configuration, why);
-    let failed = |why: String| Failure::new(Exit::Failed, why);
-    let Some(settings) = check(config).map_err(wrong)? else { return Ok(None) };
-    let (key, signer) = key.signer().map_err(failed)?;
-    let boot = namely_host::random().map_err(|errno| failed(format!("no random numbers: {errno}")))?;
-    let inbox = plane.make_vip_face().map_err(|error| failed(format!("no face for VIP: {error}")))?;
-    let prefix = ["localhop", "ndn", "vip"].iter().fold(Name::new(), |name, part| name.join_generic(part));
-    core.fib()
-        .add_nexthop(prefix.as_name(), inbox.face(), 0)
-        .map_err(|error| failed(format!("no route for VIP: {error}")))?;
-    let boot = u64::from_ne_bytes(boot);
-    let machine = Machine::new(settings, boot, core.clone(), plane.clone(), disk).map_err(wrong)?;
-    warn_if_open(machine.settings.config.trust);
-    let view = View::new(&machine, key, inbox.clone());
-    let (sender, orders) = channel();
-    let orders_of = Orders { orders: sender, inbox: inbox.clone() };
-    let counts = vec![Refused::default(); machine.faces.len()];
-    let thread = VipThread {
-        machine,
-        plane: plane.clone(),
-        inbox,
-        signer,
-        orders,
-        view: view.clone(),
-        time_ms: 0,
-        refused: counts,
-    };
-    let thread = start_beside("namely-vip", move || thread.run())
-        .map_err(|error| failed(format!("no thread for VIP: {error}")))?;
-    Ok(Some(Running { orders: orders_of, view, thread: Some(thread) }))
+/// VIP as a service.
+#[derive(Default)]
+pub(crate) struct VirtualPlane {
+    running: OnceLock<Running>,
+    /// What was read of the configuration that was checked last, and is not in force yet.
+    read: Mutex<Option<Settings>>,
+}
+
+impl Service for VirtualPlane {
+    /// Reads the catalogue, which the control thread has no time for.
+    fn check(&self, config: &Config) -> Result<(), String> {
+        *self.read.lock() = read(config)?;
+        Ok(())
+    }
+
+    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+        self.check(start.config).map_err(|why| Failure::new(Exit::Configuration, why))?;
+        if let Some(settings) = self.read.lock().take() {
+            let _ = self.running.set(Running::start(settings, start)?);
+        }
+        Ok(())
+    }
+
+    fn apply(&self, _: &Config) {
+        if let (Some(running), Some(settings)) = (self.running.get(), self.read.lock().take()) {
+            running.send(Order::Exchange(Box::new(settings)));
+        }
+    }
+
+    fn datasets<'a>(&'a self, control: &mut Control<'a>) {
+        control.vip = self.running.get().map(|running| &running.view as &dyn namely_mgmt::Vip);
+    }
+
+    fn measure(&self, measures: &mut Measures) {
+        let counters = self
+            .running
+            .get()
+            .into_iter()
+            .flat_map(|running| namely_mgmt::Vip::status(&running.view).counters);
+        measures.counters.extend(counters.map(|of| Counter::new(format!("vip.{}", of.label), of.value)));
+    }
+
+    fn stop(&self) {
+        if let Some(running) = self.running.get() {
+            running.send(Order::Stop);
+            running.thread.join();
+        }
+    }
+}
+
+impl Running {
+    /// Starts the plane.
+    ///
+    /// # Errors
+    /// [`Failure`]: its catalogue is wrong, or the system refuses.
+    fn start(settings: Settings, start: &Start<'_>) -> Result<Self, Failure> {
+        let failed = |why: String| Failure::new(Exit::Failed, why);
+        let Home { plane, core, .. } = start.home;
+        let (key, signer) = start.key.signer().map_err(failed)?;
+        let boot = namely_host::random().map_err(|errno| failed(format!("no random numbers: {errno}")))?;
+        let inbox = plane.make_vip_face().map_err(|error| failed(format!("no face for VIP: {error}")))?;
+        let prefix =
+            ["localhop", "ndn", "vip"].iter().fold(Name::new(), |name, part| name.join_generic(part));
+        core.fib()
+            .add_nexthop(prefix.as_name(), inbox.face(), 0)
+            .map_err(|error| failed(format!("no route for VIP: {error}")))?;
+        let boot = u64::from_ne_bytes(boot);
+        let machine = Machine::new(settings, boot, core.clone(), plane.clone(), start.disk)
+            .map_err(|why| Failure::new(Exit::Configuration, why))?;
+        warn_if_open(machine.settings.config.trust);
+        let view = View::new(&machine, key, inbox.clone());
+        let (sender, orders) = channel();
+        let counts = vec![Refused::default(); machine.faces.len()];
+        let thread = VipThread {
+            machine,
+            plane: plane.clone(),
+            inbox: inbox.clone(),
+            signer,
+            orders,
+            view: view.clone(),
+            time_ms: 0,
+            refused: counts,
+        };
+        let thread = Thread::start("namely-vip", move || thread.run())
+            .map_err(|error| failed(format!("no thread for VIP: {error}")))?;
+        Ok(Running { orders: sender, inbox, view, thread })
+    }
+
+    fn send(&self, order: Order) {
+        // A thread that has ended takes none.
+        if self.orders.send(order).is_ok() {
+            self.inbox.wake();
+        }
+    }
 }
 
 fn warn_if_open(trust: Trust) {
     if trust == Trust::Open {
         tracing::warn!("VIP is OPEN: what comes by a neighbour's face is believed without a signature");
-    }
-}
-
-impl Running {
-    /// Where it is told things.
-    pub(crate) fn orders(&self) -> Orders {
-        self.orders.clone()
-    }
-
-    /// What it knows, for management.
-    pub(crate) fn view(&self) -> View {
-        self.view.clone()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.orders.send(Order::Stop);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("VIP ended by a panic");
-        }
     }
 }
 

@@ -10,8 +10,8 @@ use namely_vip::{Config, Decay, NOWHERE, NeighbourConfig, Popularity, Vip, vips_
 use super::catalogue::Loaded;
 use super::disk::{DISK, DiskTier};
 use crate::config::{self, Register, Unregistered};
-use crate::dataplane::{Core, DataPlane};
 use crate::disk::Disk;
+use namely_dataplane::{Core, DataPlane};
 
 /// Data of an object that are no segments of its files: what says how large they are.
 const PACKETS_MORE: u64 = 4;

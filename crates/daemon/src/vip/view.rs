@@ -13,7 +13,7 @@ use super::Refused;
 use super::catalogue::Loaded;
 use super::plane::Machine;
 use crate::config::Trust;
-use crate::dataplane::VipInbox;
+use namely_dataplane::VipInbox;
 
 /// Shows what the thread of VIP has last told.
 #[derive(Clone)]

@@ -7,7 +7,8 @@ use crate::counters::{Counters, HotCounter};
 use crate::cs::Cs;
 use crate::cs::status::{CsChange, CsStatus};
 use crate::name_keys::NameKeys;
-use crate::packet::{Output, PacketBuf};
+use crate::packet::PacketBuf;
+use crate::tier::Tier;
 
 /// Data that are let go of at once when the content store shrinks.
 const SHRUNK_AT_ONCE: usize = 256;
@@ -48,10 +49,10 @@ impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
         self.cs.shrink(budget)
     }
 
-    /// Lets go of up to `count` Data as if room were needed, and offers them to the tier of `out`:
-    /// for a home that ends. Returns how many went.
-    pub fn spill(&self, count: usize, out: &mut impl Output<B>) -> usize {
-        (0..count).take_while(|_| self.cs.spill(out)).count()
+    /// Lets go of up to `count` Data as if room were needed, and offers them to `tier`: for a home
+    /// that ends. Returns how many went.
+    pub fn spill(&self, count: usize, tier: &mut impl Tier<B>) -> usize {
+        (0..count).take_while(|_| self.cs.spill(tier)).count()
     }
 
     /// The state of the content store.

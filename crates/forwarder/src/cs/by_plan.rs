@@ -22,7 +22,7 @@ use crate::packet::{Output, PacketBuf};
 use crate::pool::boxed;
 use crate::reserve::Reserve;
 use crate::slab::Id;
-use crate::tier::Leaving;
+use crate::tier::{Leaving, Tier};
 
 /// What is to be done with registered objects, as whoever has a packet reads it.
 #[derive(Default)]
@@ -78,9 +78,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             Judged::Refuse => {}
             Judged::AsOthers => self.insert(arriving, reserve, out),
             Judged::Tier => {
-                if O::HAS_TIER && !arriving.from_tier {
+                if let Some(tier) = out.tier().filter(|_| !arriving.from_tier) {
                     let (packet, fresh_until_ns) = (arriving.packet.clone(), arriving.fresh_until_ns);
-                    self.give_to_tier(Leaving::planned(packet, fresh_until_ns), out);
+                    self.tier.wrote(tier.write(Leaving::planned(packet, fresh_until_ns)));
                 }
             }
             Judged::Memory => {
@@ -130,16 +130,11 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Takes a Data out that has left its object's list.
     fn let_go<O: Output<B>>(&self, left: Left, reserve: &Reserve, out: &mut O) {
         let cached = self.take_out(left.id, reserve);
-        if O::HAS_TIER
-            && left.to_tier
+        if let Some(tier) = out.tier().filter(|_| left.to_tier)
             && let Some(Cached { packet, fresh_until_ns, from_tier: false, .. }) = cached
         {
-            self.give_to_tier(Leaving::planned(packet, fresh_until_ns), out);
+            self.tier.wrote(tier.write(Leaving::planned(packet, fresh_until_ns)));
         }
-    }
-
-    fn give_to_tier(&self, leaving: Leaving<B>, out: &mut impl Output<B>) {
-        self.tier.wrote(out.tier_write(leaving));
     }
 
     /// Takes out up to `budget` Data of objects that leave, [`TURN`] at most, a few of them under

@@ -51,7 +51,7 @@ use crate::pool::Apart;
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
-use crate::tier::{Leaving, TierCounters};
+use crate::tier::{Leaving, Tier, TierCounters};
 use accounting::{Accounting, Limits};
 #[cfg(feature = "vip")]
 use by_plan::ByPlan;
@@ -238,9 +238,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         is_more | is_changing
     }
 
-    /// Lets go of one Data as if room were needed, and offers it to the tier of `out`; false if
-    /// there is none.
-    pub(crate) fn spill(&self, out: &mut impl Output<B>) -> bool {
+    /// Lets go of one Data as if room were needed, and offers it to `tier`; false if there is
+    /// none.
+    pub(crate) fn spill(&self, tier: &mut impl Tier<B>) -> bool {
         let reserve = Reserve::new(0);
         let mut accounting = self.accounting.0.lock();
         let left = accounting.evict(Arrival::New, &self.index);
@@ -248,7 +248,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         let Some(left) = left else { return false };
         let left = self.take_out(left, &reserve);
         self.settle(&reserve);
-        self.offer(left, out);
+        self.offer(left, tier);
         true
     }
 
@@ -295,7 +295,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                         Some(_) => {}
                     }
                 }
-                if O::HAS_TIER {
+                if O::Tier::MAY_BE {
                     cached.was_asked_for = true;
                 }
                 lookup = Lookup::Hit(cached.packet.clone());
@@ -377,8 +377,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             drop(accounting);
             if let Some(left) = left {
                 let left = self.take_out(left, reserve);
-                if O::HAS_TIER && out.has_tier() {
-                    self.offer(left, out);
+                if let Some(tier) = out.tier() {
+                    self.offer(left, tier);
                 }
             }
             match entered {
@@ -398,11 +398,11 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Offers a Data that made room to the tier.
-    fn offer(&self, left: Option<Cached<B>>, out: &mut impl Output<B>) {
+    fn offer(&self, left: Option<Cached<B>>, tier: &mut impl Tier<B>) {
         if let Some(left) = left.filter(|left| !left.from_tier) {
             let Cached { packet, fresh_until_ns, was_asked_for, .. } = left;
             let leaving = Leaving { packet, fresh_until_ns, was_asked_for, is_planned: false };
-            self.tier.wrote(out.tier_write(leaving));
+            self.tier.wrote(tier.write(leaving));
         }
     }
 

@@ -10,7 +10,7 @@ use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
 
 use super::egress::{DataOut, send_data};
 use super::hooks::{Hooks, Told};
-use super::{Pipeline, is_localhost};
+use super::{Pipeline, decided, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::cached::Arriving;
@@ -71,7 +71,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         // it again at once, finds it in the store.
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.tables.cs.refuse();
-            out.decided(Step::NotCached);
+            decided(out, Step::NotCached);
         } else {
             self.cache(&packet, view, hashes, digest, out);
         }
@@ -81,8 +81,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            if O::TRACES && !satisfied.is_empty() {
-                out.decided(Step::Satisfies(satisfied.len()));
+            if !satisfied.is_empty() {
+                decided(out, Step::Satisfies(satisfied.len()));
             }
             // A route is learned before anybody gets the Data: who has it may ask along that route
             // at once.

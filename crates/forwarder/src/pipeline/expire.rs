@@ -11,6 +11,7 @@ use crate::pit::Expired;
 use crate::reserve::Reserve;
 use crate::strategy::memory_id::MemoryId;
 use crate::tables::Tables;
+use crate::trace::Tracer;
 
 /// Maximum number of pending Interests, and of timers of strategies, that one call of
 /// [`crate::Forwarder::expire`] ends: a burst of deadlines does not keep packets waiting. The rest
@@ -61,7 +62,7 @@ pub(crate) fn expire_within<B: PacketBuf, R: RawMutex, O: Output<B>>(
     let objects = tables.cs.evict_objects(budget, out);
     let objects = objects.then(|| now_ns.saturating_add(OBJECTS_TURN_NS));
     let kept = tables.pit.give_back(now_ns, budget);
-    let announced = if O::HAS_TIER && out.has_tier() {
+    let announced = if out.tier().is_some() {
         tables.announcements.tell_due(&tables.faces, tables.announcing(), now_ns, out)
     } else {
         None
@@ -89,8 +90,8 @@ fn end_pending<B: PacketBuf, R: RawMutex, O: Output<B>>(
                     end_discovery(&tables.faces, &tables.counters, &entry, now_ns, out);
                 }
                 tables.dead_nonces.add_sent(&entry, &tables.names.hasher, now_ns);
-                if O::TRACES {
-                    out.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
+                if let Some(tracer) = out.tracer() {
+                    tracer.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
                 }
                 tables.pit.recycle(&mut entry);
             }

@@ -13,7 +13,7 @@ use super::egress::{DataOut, emit, send_data, send_nack};
 use super::hooks::Hooks;
 use super::tier::unpark_for;
 use super::upstreams::{Forwarding, Routing};
-use super::{Pipeline, may_come};
+use super::{Pipeline, decided, may_come};
 use crate::congestion::{hear, is_announcement};
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::{CS_DIGESTS_MAX, Lookup, Undigested};
@@ -27,6 +27,7 @@ use crate::pit::pending::PitFull;
 use crate::pit::{Inserted, LockedEntry};
 use crate::strategy::memory_id::MemoryId;
 use crate::strategy::{Chosen, Pending, Upstream, Verdict};
+use crate::tier::Tier;
 use crate::trace::Step;
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
@@ -65,7 +66,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
                 return Err(DropReason::NextHopRefused);
             }
-            if O::HAS_TIER && out.has_tier() && is_announcement(view.name) {
+            if out.tier().is_some() && is_announcement(view.name) {
                 hear(&self.tables.cs.tier, ingress, view, self.context.now_ns);
                 return Ok(());
             }
@@ -150,15 +151,15 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
         match self.find_cached::<O>(&arrived.interest) {
             Some(data) => {
-                if O::HAS_TIER {
-                    out.answers_from_memory();
+                if let Some(tier) = out.tier() {
+                    tier.answers_from_memory();
                 }
-                out.decided(Step::CacheHit);
+                decided(out, Step::CacheHit);
                 self.answer_from_cache(&arrived, data, out);
                 Ok(())
             }
             None => {
-                out.decided(Step::CacheMiss);
+                decided(out, Step::CacheMiss);
                 self.insert_pending(&arrived, forwarding, out)
             }
         }
@@ -222,7 +223,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         // Before the PIT entry is locked: no lock is held while FIB and BPT are read, and an
         // Interest that goes nowhere by its own fault makes no entry.
         self.add_upstreams(arrived, &mut forwarding.routing)?;
-        if O::TRACES {
+        if out.tracer().is_some() {
             self.tell_route(arrived, &forwarding.routing, out);
         }
         let mut has_room = false;
@@ -237,10 +238,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 Err(refusal) => return self.refuse(arrived, refusal, out),
             }
         };
-        if O::TRACES {
+        if out.tracer().is_some() {
             tell_pending(&mut locked, out);
         }
-        if O::HAS_TIER && out.has_tier() {
+        if out.tier().is_some() {
             match self.ask_tier(arrived, locked, &mut forwarding.routing, out) {
                 Some(unanswered) => locked = unanswered,
                 None => return Ok(()),
@@ -254,13 +255,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     #[cold]
     fn tell_route(self, arrived: &Arrived<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
         if routing.is_explicit {
-            return out.decided(Step::ChosenFace);
+            return decided(out, Step::ChosenFace);
         }
         if arrived.interest.view.forwarding_hint_value.is_some() {
             return;
         }
         if let Some((components, _)) = self.tables.fib.longest_with_costs(arrived.interest.key()) {
-            out.decided(Step::Route(components));
+            decided(out, Step::Route(components));
         }
     }
 
@@ -276,7 +277,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     ) -> Result<(), DropReason> {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
         let verdict = self.decide(&mut locked, routing, arrived);
-        if O::TRACES {
+        if out.tracer().is_some() {
             tell_verdict(routing, &verdict, out);
         }
         match verdict {
@@ -414,7 +415,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         {
             self.tables.objects.count(interest.key(), record.face);
         }
-        if O::HAS_TIER
+        if O::Tier::MAY_BE
             && let Some(entry) = locked.entry()
         {
             unpark_for(entry, arrived);
@@ -615,21 +616,21 @@ fn tell_pending<B, R: RawMutex>(locked: &mut LockedEntry<'_, B, R>, out: &mut im
     let Some(entry) = locked.entry() else { return };
     match entry.in_records.len().saturating_sub(1) {
         0 if entry.out_records.is_empty() => {}
-        0 => out.decided(Step::Retransmission),
-        others => out.decided(Step::Aggregated(others)),
+        0 => decided(out, Step::Retransmission),
+        others => decided(out, Step::Aggregated(others)),
     }
 }
 
 /// Tells a home that traces what the strategy has decided, but not to whom it sends: that is seen.
 fn tell_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Output<B>) {
     if !routing.is_explicit {
-        out.decided(Step::Strategy(routing.strategy.label()));
+        decided(out, Step::Strategy(routing.strategy.label()));
     }
     match verdict {
-        Verdict::Suppress => out.decided(Step::Suppressed),
-        Verdict::Probe(..) => out.decided(Step::Probes),
-        Verdict::Discover => out.decided(Step::Discovers),
-        Verdict::Along(_) | Verdict::Beside(_) => out.decided(Step::Follows),
+        Verdict::Suppress => decided(out, Step::Suppressed),
+        Verdict::Probe(..) => decided(out, Step::Probes),
+        Verdict::Discover => decided(out, Step::Discovers),
+        Verdict::Along(_) | Verdict::Beside(_) => decided(out, Step::Follows),
         Verdict::Forward(_) | Verdict::NoUpstream => {}
     }
 }

@@ -29,7 +29,8 @@ use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Satisfied;
 use crate::tables::Tables;
-use crate::trace::Step;
+use crate::tier::Tier;
+use crate::trace::{Step, Tracer};
 
 /// Namespace-based scope control: `/localhost` as the octets of a name: packets under it stay on
 /// this host.
@@ -55,6 +56,14 @@ fn may_come(name: NameRef<'_>, ingress: &FaceHold<'_>) -> bool {
 
 fn is_localhop(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(LOCALHOP)
+}
+
+/// Tells the tracer of `out`, if it has one.
+#[inline(always)]
+fn decided<B>(out: &mut impl Output<B>, step: Step) {
+    if let Some(tracer) = out.tracer() {
+        tracer.decided(step);
+    }
 }
 
 /// The way of packets through the tables: the tables, and what packets that are processed together
@@ -87,12 +96,12 @@ impl<'t, 'f, B: PacketBuf, R: RawMutex> Pipeline<'t, 'f, B, R> {
         satisfied: &mut Satisfied<B>,
         out: &mut O,
     ) {
-        if O::HAS_TIER {
-            out.packet_begins();
+        if let Some(tier) = out.tier() {
+            tier.packet_begins();
         }
         let Some(ingress) = self.context.hold_ingress(face) else {
             self.tables.counters.dropped(DropReason::UnknownFace);
-            return out.decided(Step::Drops(DropReason::UnknownFace));
+            return decided(out, Step::Drops(DropReason::UnknownFace));
         };
         let octets = received.packet.as_ref();
         let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
@@ -109,7 +118,7 @@ impl<'t, 'f, B: PacketBuf, R: RawMutex> Pipeline<'t, 'f, B, R> {
         };
         if let Err(reason) = result {
             self.tables.counters.dropped(reason);
-            out.decided(Step::Drops(reason));
+            decided(out, Step::Drops(reason));
         }
     }
 }

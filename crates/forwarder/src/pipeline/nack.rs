@@ -6,10 +6,10 @@ use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, NackReason};
 
-use super::Pipeline;
 use super::egress::nack_downstream;
 use super::hooks::Hooks;
 use super::learning::await_groups;
+use super::{Pipeline, decided};
 use crate::counters::{DropReason, Packets};
 use crate::faces::FaceHold;
 use crate::hash::NameHashes;
@@ -60,7 +60,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         match verdict(strategy, entry) {
             NackVerdict::Wait => {
                 await_groups(&self.tables.discovery, &self.tables.pit, &mut locked, self.context.now_ns);
-                out.decided(Step::NackWaits);
+                decided(out, Step::NackWaits);
             }
             NackVerdict::TellOne(face, reason) => {
                 // For after the lock: the Nack is sent with none held.
@@ -72,7 +72,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 }
             }
             NackVerdict::TellAll(reason) => {
-                out.decided(Step::NackGoesOn);
+                decided(out, Step::NackGoesOn);
                 drop(locked);
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =

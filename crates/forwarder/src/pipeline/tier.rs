@@ -4,12 +4,11 @@
 use lock_api::RawMutex;
 use namely_wire::{DataView, InterestView, LpHeaders, NackReason, PACKET_OCTETS_MAX};
 
-use super::Pipeline;
 use super::amend::with_nonce_of;
 use super::arrived::Arrived;
 use super::egress::{DataOut, send_data};
-use super::upstreams::Forwarding;
-use super::upstreams::Routing;
+use super::upstreams::{Forwarding, Routing};
+use super::{Pipeline, decided};
 use crate::counters::{DropReason, HotCounter};
 use crate::cs::cached::Arriving;
 use crate::face_id::{FaceId, FaceKey};
@@ -21,7 +20,7 @@ use crate::pit::LockedEntry;
 use crate::pit::entry::{InRecord, PitEntry, Reading};
 use crate::pit::key::EntryKey;
 use crate::prefix_table::Key;
-use crate::tier::{Completion, Ticket, TierAnswer, Wanted};
+use crate::tier::{Completion, Ticket, Tier, TierAnswer, Wanted};
 use crate::trace::Step;
 
 /// Data that a read has found.
@@ -86,24 +85,27 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let key = locked.key();
         drop(locked);
         let counters = &self.tables.cs.tier;
-        let answer = out.tier_read(&wanted(arrived, routing, key));
-        if out.tier_is_busy() && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
+        let (answer, is_busy) = match out.tier() {
+            Some(tier) => (tier.read(&wanted(arrived, routing, key)), tier.is_busy()),
+            None => (TierAnswer::NoTier, false),
+        };
+        if is_busy && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
             self.tables.announcements.tell(arrived.ingress, self.tables.announcing(), arrived.now_ns, out);
         }
         match answer {
             TierAnswer::Reading => {
                 counters.reads.add(1);
-                out.decided(Step::TierReads);
+                decided(out, Step::TierReads);
                 return None;
             }
             TierAnswer::NoTier => {}
             TierAnswer::Absent => {
                 counters.bypass_absent.add(1);
-                out.decided(Step::TierAbsent);
+                decided(out, Step::TierAbsent);
             }
             TierAnswer::Busy => {
                 counters.bypass_busy.add(1);
-                out.decided(Step::TierBusy);
+                decided(out, Step::TierBusy);
                 leave_out_congested(routing, arrived.now_ns);
             }
         }
@@ -116,7 +118,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         is_parked.then_some(locked)
     }
 
-    /// A read has completed that [`Output::tier_read`] began; see
+    /// A read has completed that [`Tier::read`] began; see
     /// [`crate::Forwarder::tier_completed`].
     #[inline]
     pub(crate) fn tier_completed(
@@ -140,7 +142,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 false
             }
         };
-        out.decided(if is_answered { Step::TierHit } else { Step::TierMiss });
+        decided(out, if is_answered { Step::TierHit } else { Step::TierMiss });
         if !is_answered {
             self.resume(hashes, key, out);
         }

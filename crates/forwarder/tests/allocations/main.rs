@@ -127,6 +127,9 @@ struct Sink {
 }
 
 impl Output<Packet> for Sink {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, _: FaceId, _: Outgoing<Packet>) {
         self.sent += 1;
     }

@@ -170,6 +170,9 @@ fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
 fn an_upstream_that_goes_between_choice_and_sending_swallows_the_interest() {
     struct ReleaseOther<'a>(&'a Bench, [FaceId; 2], Vec<FaceId>);
     impl namely_forwarder::Output<Packet> for ReleaseOther<'_> {
+        type Tier = ();
+        type Tracer = ();
+
         fn send(&mut self, face: FaceId, _: namely_forwarder::Outgoing<Packet>) {
             self.2.push(face);
             let other = if face == self.1[0] { self.1[1] } else { self.1[0] };
@@ -205,6 +208,9 @@ fn a_face_that_gets_a_used_id_gets_nothing_of_its_predecessor() {
 fn the_output_may_call_the_forwarder() {
     struct Release<'a>(&'a Bench, Vec<FaceId>);
     impl namely_forwarder::Output<Packet> for Release<'_> {
+        type Tier = ();
+        type Tracer = ();
+
         fn send(&mut self, face: FaceId, _: namely_forwarder::Outgoing<Packet>) {
             self.1.push(face);
             let _ = self.0.fw.face_release(face);

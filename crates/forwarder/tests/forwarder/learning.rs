@@ -20,6 +20,9 @@ struct Sink {
 }
 
 impl Output<Packet> for Sink {
+    type Tier = ();
+    type Tracer = ();
+
     fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
         self.sent.push((face, packet));
     }

@@ -3,7 +3,7 @@
 
 use crate::bench::*;
 use namely_forwarder::{
-    Completion, Config, CsLimits, FaceId, FaceProperties, Leaving, Outgoing, Output, Received, Ticket,
+    Completion, Config, CsLimits, FaceId, FaceProperties, Leaving, Outgoing, Output, Received, Ticket, Tier,
     TierAnswer, TierWrite, Wanted,
 };
 use namely_wire::{DataView, LpHeaders, Name};
@@ -40,23 +40,30 @@ impl Home {
 }
 
 impl Output<Packet> for Home {
-    const HAS_TIER: bool = true;
+    type Tier = Self;
+    type Tracer = ();
 
     fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
         self.sent.push((face, packet));
     }
 
-    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    fn tier(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+}
+
+impl Tier<Packet> for Home {
+    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
         let Wanted { name, may_bypass, ticket, .. } = *wanted;
         self.asked.push(Asked { name: name.to_name(), may_bypass, ticket });
         self.answer
     }
 
-    fn tier_is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
         self.given.push(leaving);
         self.write
     }

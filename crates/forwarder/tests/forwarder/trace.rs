@@ -1,7 +1,7 @@
 //! A home that traces is told of every packet what was decided, and sends the same as one that does
 //! not.
 
-use namely_forwarder::{DropReason, FaceId, Outgoing, Output, Received, Step};
+use namely_forwarder::{self as forwarder, DropReason, FaceId, Outgoing, Output, Received, Step};
 use namely_wire::mgmt::strategy_name;
 use namely_wire::{LpHeaders, NackReason};
 
@@ -16,12 +16,19 @@ struct Tracer {
 }
 
 impl Output<Packet> for Tracer {
-    const TRACES: bool = true;
+    type Tier = ();
+    type Tracer = Self;
 
     fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
         self.sent.push((face, packet));
     }
 
+    fn tracer(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+}
+
+impl forwarder::Tracer<Packet> for Tracer {
     fn decided(&mut self, step: Step) {
         self.steps.push(step);
     }

@@ -14,9 +14,6 @@ use super::{list, metadata, text};
 /// Files that may import one another.
 const RING_FILES_MAX: usize = 5;
 
-/// Crates with a larger ring, and its size. The list only gets shorter.
-const LARGER_RINGS: &[(&str, usize)] = &[("namely-daemon namely_daemon", 9)];
-
 /// The largest ring of each crate that has one: its files, each with those that it imports.
 fn largest_rings() -> BTreeMap<String, Vec<String>> {
     let mut largest = BTreeMap::new();
@@ -50,11 +47,7 @@ fn largest_rings() -> BTreeMap<String, Vec<String>> {
 #[test]
 fn few_files_import_one_another() {
     let rings = largest_rings();
-    let allowed = |name: &str| {
-        let listed = LARGER_RINGS.iter().find(|(listed, _)| *listed == name);
-        listed.map_or(RING_FILES_MAX, |(_, files)| *files)
-    };
-    let too_large = rings.iter().filter(|(name, files)| files.len() > allowed(name));
+    let too_large = rings.iter().filter(|(_, files)| files.len() > RING_FILES_MAX);
     let lines: Vec<String> = too_large
         .map(|(name, files)| {
             format!("{name}: {} files import one another:\n  {}", files.len(), files.join("\n  "))

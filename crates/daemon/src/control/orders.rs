@@ -1,0 +1,65 @@
+//! What other threads want of the control thread.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+
+use namely_dataplane::{Inbox, InboxWaker};
+use namely_mgmt::{CreateFaceError, Policy};
+use namely_wire::mgmt::{Counter, FaceStatus};
+
+use crate::config::Config;
+
+/// Something that another thread wants of the control thread.
+pub(crate) enum Order {
+    /// Switch to this configuration, with its policy and what it says of neighbours.
+    Reload(Box<Reload>),
+    /// A face for management or a neighbour was made.
+    Made(Asker, Box<Result<FaceStatus, CreateFaceError>>),
+    /// Tell what management has counted.
+    Counters(SyncSender<Vec<Counter>>),
+    /// Confirm that the control thread and the data plane are well.
+    Answer(SyncSender<()>),
+    /// End.
+    Stop,
+}
+
+/// What a reload brings, which services have checked.
+pub(crate) struct Reload {
+    pub(crate) config: Config,
+    pub(crate) policy: Policy,
+}
+
+/// Who asked for a face.
+pub(crate) enum Asker {
+    /// A `faces/create` command, by its ticket.
+    Command(u64),
+    /// A neighbour of the configuration, by its key.
+    Neighbour(String),
+}
+
+/// Sends orders to the control thread. As many wait as faces are being made, signals came and
+/// reloads were asked for: few.
+#[derive(Clone)]
+pub(crate) struct OrderSender {
+    orders: Sender<Order>,
+    waker: InboxWaker,
+}
+
+impl OrderSender {
+    /// A sender to the control thread that reads `inbox`, and where its orders come out.
+    pub(crate) fn new(inbox: &Inbox) -> (Self, Receiver<Order>) {
+        let (sender, orders) = channel();
+        (OrderSender { orders: sender, waker: inbox.waker() }, orders)
+    }
+
+    /// Sends an order; a control thread that has ended takes none.
+    pub(crate) fn send(&self, order: Order) {
+        if self.orders.send(order).is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Has the control thread look for orders and for notices of services.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+}

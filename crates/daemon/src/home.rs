@@ -1,0 +1,51 @@
+//! What forwards: the data plane and its core, or the kernel's forwarder beside them.
+
+use std::sync::Arc;
+
+use namely_dataplane::{Core, DataPlane};
+use namely_forwarder::FaceId;
+use namely_mgmt::Control;
+
+use crate::config::Config;
+use crate::kernel::Kernel;
+
+/// What forwards, for everything that acts on it: management, services, threads that make faces.
+#[derive(Clone)]
+pub(crate) struct Home {
+    pub(crate) plane: Arc<DataPlane>,
+    pub(crate) core: Arc<Core>,
+    /// The kernel's forwarder, where that forwards.
+    pub(crate) kernel: Option<Arc<Kernel>>,
+}
+
+impl Home {
+    /// Faces and tables as management acts on them: the kernel's, where that forwards. It has
+    /// nothing of any service.
+    pub(crate) fn control(&self) -> Control<'_> {
+        let nothing_else = Control {
+            faces: &*self.plane,
+            tables: &*self.core,
+            neighbors: None,
+            disk: None,
+            vip: None,
+            traces: None,
+        };
+        match &self.kernel {
+            Some(kernel) => Control { faces: &**kernel, tables: &**kernel, ..nothing_else },
+            None => nothing_else,
+        }
+    }
+
+    /// The number by which everybody knows a face of the core.
+    pub(crate) fn number(&self, face: FaceId) -> u64 {
+        self.kernel.as_ref().and_then(|kernel| kernel.number(face)).unwrap_or(face.0)
+    }
+
+    /// Goes from the strategies and the content store of `old` to those of `new`.
+    pub(crate) fn apply(&self, old: &Config, new: &Config) {
+        match &self.kernel {
+            Some(kernel) => kernel.apply(old, new),
+            None => new.apply(old, &self.core),
+        }
+    }
+}

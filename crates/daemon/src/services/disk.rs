@@ -1,0 +1,39 @@
+//! The content store's disk, as other services and management know it.
+
+use std::sync::{Arc, OnceLock};
+
+use namely_mgmt::Control;
+use namely_wire::mgmt::Counter;
+
+use super::{Measures, Service, Start};
+use crate::config::Config;
+use crate::disk::{Disk, counters};
+use crate::exit::Failure;
+
+/// The disk as a service. The router opens it before its data plane and closes it after.
+#[derive(Default)]
+pub(super) struct StoreDisk(OnceLock<Arc<Disk>>);
+
+impl Service for StoreDisk {
+    fn prepare(&self, start: &Start<'_>) -> Result<(), Failure> {
+        start.disk.into_iter().for_each(|disk| drop(self.0.set(disk.clone())));
+        Ok(())
+    }
+
+    fn apply(&self, config: &Config) {
+        self.0.get().into_iter().for_each(|disk| disk.apply(&config.cs.disk));
+    }
+
+    fn datasets<'a>(&'a self, control: &mut Control<'a>) {
+        control.disk = self.0.get().map(|disk| &**disk as &dyn namely_mgmt::CsDisk);
+    }
+
+    fn measure(&self, measures: &mut Measures) {
+        let Some(disk) = self.0.get() else { return };
+        // Times are histograms there.
+        let counted = counters(&disk.tier().status()).into_iter();
+        let named = counted.map(|of| Counter::new(format!("cs_disk.{}", of.label), of.value));
+        measures.counters.extend(named);
+        measures.path_times.extend(disk.shared().times().histograms());
+    }
+}

@@ -1,0 +1,430 @@
+//! What the workers and the control thread share: the core, the directory of faces, and what is
+//! said to the control thread.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId, Learned};
+use namely_io::{DropCounters, FaceTag, PortStatus, Reach};
+use namely_link::{CodelConfig, LinkConfig, LinkSender};
+use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
+use namely_wire::mgmt::{
+    FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,
+};
+use namely_wire::{FaceUri, Name, NameRef};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::copies::Copies;
+use crate::dispatcher::Queue;
+use crate::inbox::{ControlPacket, Full, Outbox};
+use crate::offers::Offers;
+use crate::relay::Relay;
+use crate::tap::Tap;
+use crate::vip::VipInbox;
+use crate::{Core, DataPlaneOptions, Packet, status};
+
+/// The sending half of a face.
+pub(super) type Port = namely_io::FacePort<Packet>;
+
+/// What the workers and the control thread share.
+pub(super) struct DataPlaneShared {
+    pub(super) options: DataPlaneOptions,
+    pub(super) core: Arc<Core>,
+    /// The face of the router itself.
+    pub(super) internal_face: FaceId,
+    pub(super) outbox: Outbox,
+    internal_drops: AtomicU64,
+    /// Taken to make or end a face, so that each is told of in the order of what happened.
+    changes: Mutex<()>,
+    directory: Mutex<Directory>,
+    /// Where the Sequence of the next link begins.
+    next_sequence: AtomicU64,
+    pub(super) expiry: Mutex<Expiry>,
+    /// Packets that were dispatched, for each worker.
+    pub(super) queues: Vec<Queue>,
+    /// Faces that receive what is sent to groups.
+    pub(super) copies: Copies,
+    /// Where packets about neighbours go.
+    pub(super) tap: OnceLock<Arc<Tap>>,
+    /// Where packets for VIP go, where its plane runs.
+    pub(super) vip: OnceLock<Arc<VipInbox>>,
+    /// What applications have announced.
+    offers: Mutex<Offers>,
+    /// Drops of faces that are gone, and of peers that got none.
+    retired_drops: Mutex<DropCounters>,
+    /// The sockets of faces, where the kernel forwards.
+    pub(super) relay: Option<Relay>,
+}
+
+/// When the core has something to do. Whoever holds it does that.
+#[derive(Debug, Default)]
+pub(super) struct Expiry {
+    /// The time for which some worker has set its timer, ns.
+    pub(super) armed_ns: Option<u64>,
+}
+
+/// The faces by the ways in which they are looked up.
+#[derive(Default)]
+struct Directory {
+    by_id: BTreeMap<FaceId, Arc<Port>>,
+    by_remote: HashMap<Far, FaceId>,
+}
+
+/// A far end, and the device that leads there if it matters.
+type Far = (FaceUri, Option<FaceUri>);
+
+impl DataPlaneShared {
+    pub(super) fn new(
+        options: DataPlaneOptions,
+        core: Arc<Core>,
+        internal_face: FaceId,
+        outbox: Outbox,
+        queues: Vec<Queue>,
+    ) -> Result<Self, String> {
+        let random =
+            namely_host::random().map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
+        Ok(DataPlaneShared {
+            relay: options.kernel.then(Relay::default),
+            options,
+            core,
+            internal_face,
+            outbox,
+            internal_drops: AtomicU64::new(0),
+            changes: Mutex::default(),
+            directory: Mutex::default(),
+            next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
+            expiry: Mutex::default(),
+            queues,
+            copies: Copies::default(),
+            tap: OnceLock::new(),
+            vip: OnceLock::new(),
+            offers: Mutex::default(),
+            retired_drops: Mutex::default(),
+        })
+    }
+
+    /// Makes a face of a port that has none yet. With `is_asked`, somebody asked for it, and it is
+    /// refused if another worker has made one to the same remote meanwhile. So is one of a peer
+    /// that spoke over UDP just when a face to it was made that sends from the same address.
+    ///
+    /// # Errors
+    /// [`CreateFaceError`]; the port is for the caller to close.
+    pub(super) fn open_face(
+        &self,
+        port: &Arc<Port>,
+        settings: &FaceSettings,
+        is_asked: bool,
+        now_ns: u64,
+    ) -> Result<FaceStatus, CreateFaceError> {
+        let port_status = port.status();
+        let config = LinkConfig {
+            // Nothing is lost on the way to an application of this machine.
+            codel: CodelConfig { drops: port_status.reach != Reach::Local, ..self.options.codel },
+            reassembly: self.options.io.reassembly,
+            ..LinkConfig::new(status::link_kind(&port_status, self.options.udp_mtu))
+        };
+        let config =
+            status::configure(config, settings, &port_status).map_err(CreateFaceError::BadSetting)?;
+        // Far enough apart that no two links' numbers meet.
+        let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
+        port.set_link(LinkSender::new(config, first_sequence));
+        // Until the face is told of, nobody else may take its number.
+        let _changing = self.changes.lock();
+        let known =
+            unique_remote(&port_status).and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()));
+        let is_udp = matches!(port_status.remote, FaceUri::Udp(_));
+        let is_same = |face: &FaceStatus| is_udp && face.local_uri == port_status.local.to_string();
+        if let Some(face) = known.filter(|face| is_asked || is_same(face)) {
+            return Err(CreateFaceError::Exists(Box::new(face)));
+        }
+        let id = self
+            .core
+            .face_register_for(self.core_spec(&port_status, &config), HolderId(port.holder().number()))
+            .map_err(|_| CreateFaceError::TooManyFaces)?;
+        if let Some(relay) = self.relay.as_ref().filter(|_| port_status.remote != FaceUri::Kernel)
+            && let Err(error) = relay.open(id, port_status.reach)
+        {
+            let _ = self.core.face_release(id);
+            return Err(CreateFaceError::Failed(error.to_string()));
+        }
+        let face = status::face_status(id, &port.status(), &config, now_ns);
+        let mut directory = self.directory.lock();
+        if let Some(remote) = unique_remote(&port_status) {
+            directory.by_remote.insert(remote, id);
+        }
+        directory.by_id.insert(id, port.clone());
+        drop(directory);
+        if let Some(tap) = self.tap.get()
+            && tap.know(id, port, &port_status.local)
+        {
+            port.show_first();
+        }
+        self.set_discovery(id, &face);
+        // From here on its packets come in. The core knows the face already, and whoever is asked
+        // for its port finds it.
+        port.set_tag(FaceTag(id.0));
+        // Whoever hears of the face may send on it at once.
+        self.tell(FaceEventKind::Created, &face);
+        Ok(face)
+    }
+
+    /// Ends a face, whose port was as given. Nothing if it has ended already: `port` says which
+    /// face is meant, as numbers are given again.
+    pub(super) fn close_face(
+        &self,
+        id: FaceId,
+        port: &Arc<Port>,
+        port_status: PortStatus,
+        now_ns: u64,
+    ) -> bool {
+        let _changing = self.changes.lock();
+        let mut directory = self.directory.lock();
+        if !directory.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, port)) {
+            return false;
+        }
+        directory.by_id.remove(&id);
+        if let Some(remote) = unique_remote(&port_status)
+            && directory.by_remote.get(&remote) == Some(&id)
+        {
+            directory.by_remote.remove(&remote);
+        }
+        // The core may be about to look up a port under locks of its own.
+        drop(directory);
+        if let Some(tap) = self.tap.get() {
+            tap.forget(id);
+        }
+        self.offers.lock().forget_face(id);
+        // It is there: faces are released nowhere else.
+        let _ = self.core.face_release(id);
+        self.retired_drops.lock().merge(&port_status.counters.drops);
+        let face = status::face_status(id, &port_status, &port.link_config(), now_ns);
+        self.tell(FaceEventKind::Destroyed, &face);
+        if let Some(relay) = &self.relay {
+            relay.forget(id);
+        }
+        true
+    }
+
+    /// Tells of a face that went down or came up.
+    pub(super) fn tell_state(&self, id: FaceId, kind: FaceEventKind) {
+        if let Some(face) = self.face(id) {
+            self.tell(kind, &face);
+        }
+    }
+
+    fn tell(&self, kind: FaceEventKind, face: &FaceStatus) {
+        tracing::debug!(face = face.face_id, remote = face.uri, ?kind, "face");
+        let mut event = FaceEventNotification::new(kind, face);
+        if let Some(number) = self.relay.as_ref().and_then(|relay| relay.number(FaceId(face.face_id))) {
+            event.face_id = number;
+        }
+        self.outbox.face(event);
+    }
+
+    pub(super) fn port(&self, id: FaceId) -> Option<Arc<Port>> {
+        self.directory.lock().by_id.get(&id).cloned()
+    }
+
+    /// The face that leads to a far end, by a device if there are several.
+    pub(super) fn by_remote(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceStatus> {
+        let id = *self.directory.lock().by_remote.get(&far(remote, local))?;
+        self.face(id)
+    }
+
+    /// What management shows of a face but its packets by kind.
+    pub(super) fn face(&self, id: FaceId) -> Option<FaceStatus> {
+        if id == self.internal_face {
+            return Some(status::internal_status(id, ""));
+        }
+        if Some(id) == self.vip_face() {
+            return Some(status::internal_status(id, "vip"));
+        }
+        if id == FaceId::LOCAL {
+            return Some(status::local_status(self.core.counters().to_local));
+        }
+        let port = self.port(id)?;
+        Some(describe(id, &port))
+    }
+
+    pub(super) fn faces(&self) -> Vec<FaceStatus> {
+        let faces = self.ports().into_iter().map(|(id, port)| describe(id, &port));
+        let own = [Some(self.internal_face), self.vip_face(), Some(FaceId::LOCAL)];
+        faces.chain(own.into_iter().flatten().filter_map(|id| self.face(id))).collect()
+    }
+
+    /// As many as [`DataPlaneShared::faces`] shows.
+    pub(super) fn count_faces(&self) -> usize {
+        self.directory.lock().by_id.len() + 2 + usize::from(self.vip_face().is_some())
+    }
+
+    /// The face of the virtual plane of VIP, where one runs.
+    fn vip_face(&self) -> Option<FaceId> {
+        self.vip.get().map(|inbox| inbox.face())
+    }
+
+    fn is_own(&self, id: FaceId) -> bool {
+        id == self.internal_face || id == FaceId::LOCAL || Some(id) == self.vip_face()
+    }
+
+    /// The faces that have ports: all but the internal one.
+    pub(super) fn ports(&self) -> Vec<(FaceId, Arc<Port>)> {
+        self.directory.lock().by_id.iter().map(|(id, port)| (*id, port.clone())).collect()
+    }
+
+    /// What the internal face dropped because the control thread was behind.
+    pub(super) fn internal_drops(&self) -> u64 {
+        self.internal_drops.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn update_face(
+        &self,
+        id: FaceId,
+        settings: &FaceSettings,
+    ) -> Result<FaceStatus, UpdateFaceError> {
+        if self.is_own(id) {
+            return Err(UpdateFaceError::BadSetting("the router's own face cannot be changed"));
+        }
+        let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
+        let config = status::configure(port.link_config(), settings, &port.status())
+            .map_err(UpdateFaceError::BadSetting)?;
+        if let Some(persistency) = settings.persistency {
+            port.set_persistency(persistency).map_err(UpdateFaceError::BadSetting)?;
+        }
+        port.reconfigure(config);
+        let _ = self.core.faces().set_local_fields(id, config.local_fields);
+        let face = describe(id, &port);
+        // An MTU or a flag says nothing of who is asked, which neighbour discovery may have said.
+        if settings.persistency.is_some() {
+            self.set_discovery(id, &face);
+        }
+        Ok(face)
+    }
+
+    /// Ends a face at once, whatever the workers do just now.
+    pub(super) fn destroy_face(&self, id: FaceId) -> Result<(), UpdateFaceError> {
+        if self.is_own(id) {
+            return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
+        }
+        let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
+        let now_ns = namely_host::clock::monotonic_ns();
+        let is_closed = self.close_face(id, &port, port.status(), now_ns);
+        port.close();
+        if is_closed { Ok(()) } else { Err(UpdateFaceError::NoSuchFace) }
+    }
+
+    /// Drops of all faces that are or were.
+    pub(super) fn drops(&self) -> DropCounters {
+        let mut drops = self.retired_drops.lock().clone();
+        self.ports().iter().for_each(|(_, port)| drops.merge(&port.status().counters.drops));
+        let internal = self.internal_drops();
+        if internal > 0 {
+            drops.add("internal_queue_full", internal);
+        }
+        drops
+    }
+
+    /// Counts a drop that no face counts.
+    pub(super) fn count(&self, label: &'static str) {
+        self.retired_drops.lock().count(label);
+    }
+
+    /// Hands a packet to the control thread.
+    pub(super) fn send_internal(&self, packet: ControlPacket) {
+        match self.outbox.packet(packet) {
+            Ok(()) => {}
+            Err(Full::All) => drop(self.internal_drops.fetch_add(1, Ordering::Relaxed)),
+            Err(Full::Share) => self.count("control_share_full"),
+        }
+    }
+
+    /// Enters the route to an object that Data has shown: at once, as whoever gets the Data may ask
+    /// along it before any other thread runs. The rest is the control thread's, to which it is told
+    /// with the announcement that came with the Data.
+    pub(super) fn learned(&self, learned: Learned<'_>, announcement: &[u8], now_ns: u64) {
+        let Some(object) = learned.object() else { return };
+        if self.core.learn(&object.to_name(), learned.face, now_ns).is_err() {
+            self.count("route_not_learned");
+        }
+        if !self.outbox.learned(&learned, object, announcement) {
+            self.count("learned_queue_full");
+        }
+    }
+
+    /// An application has announced a prefix until `ends_ns`, or takes that back.
+    pub(super) fn announce(&self, id: FaceId, prefix: &Name, announcement: Option<(&[u8], u64)>) {
+        let is_local = self.port(id).is_some_and(|port| port.status().reach == Reach::Local);
+        let mut offers = self.offers.lock();
+        let Some((octets, ends_ns)) = announcement.filter(|_| is_local) else {
+            return offers.forget(id, prefix);
+        };
+        let now_ns = namely_host::clock::monotonic_ns();
+        if !offers.keep(id, prefix, octets, ends_ns, now_ns) {
+            drop(offers);
+            self.count("announced_prefixes_full");
+        }
+    }
+
+    /// What goes along with Data of an application that answers a discovery.
+    pub(super) fn offered(&self, id: FaceId, data: NameRef<'_>, now_ns: u64) -> Option<Arc<[u8]>> {
+        self.offers.lock().find(id, data, now_ns)
+    }
+
+    /// How the forwarder sees a port_status.
+    fn core_spec(&self, port_status: &PortStatus, config: &LinkConfig) -> FaceProperties {
+        let scope = status::scope(port_status.reach);
+        FaceProperties {
+            layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
+            scope,
+            link_type: status::link_type(port_status.reach),
+            local_fields: config.local_fields,
+            asks_management: self.options.loopback_udp && is_udp_of_this_machine(port_status),
+        }
+    }
+
+    /// Says whether discoveries go to a face: to groups, and to those that somebody wanted. Not to
+    /// whoever happened to send something.
+    fn set_discovery(&self, id: FaceId, status: &FaceStatus) {
+        let is_wanted = status.face_scope == FaceScope::NonLocal
+            && (status.link_type != LinkType::PointToPoint
+                || status.face_persistency != FacePersistency::OnDemand);
+        if self.core.discovery().set(id, is_wanted).is_err() {
+            self.count("discovery_faces_full");
+        }
+    }
+
+    /// The right to do what is due in the core; `None` while another worker does it.
+    pub(super) fn try_expiry(&self) -> Option<MutexGuard<'_, Expiry>> {
+        self.expiry.try_lock()
+    }
+}
+
+fn describe(id: FaceId, port: &Port) -> FaceStatus {
+    status::face_status(id, &port.status(), &port.link_config(), namely_host::clock::monotonic_ns())
+}
+
+/// The remote end, where only one face may lead.
+fn unique_remote(port_status: &PortStatus) -> Option<Far> {
+    match port_status.remote {
+        FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) | FaceUri::Memif { .. }
+            if port_status.reach != Reach::Group =>
+        {
+            Some(far(&port_status.remote, Some(&port_status.local)))
+        }
+        _ => None,
+    }
+}
+
+fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
+    let device = local.filter(|_| matches!(remote, FaceUri::Ether(_)));
+    (remote.clone(), device.cloned())
+}
+
+/// Whether a program of this machine sends here over UDP, of its own accord.
+fn is_udp_of_this_machine(port_status: &PortStatus) -> bool {
+    let address = match &port_status.remote {
+        FaceUri::Udp(_) => port_status.remote.address(),
+        _ => None,
+    };
+    port_status.persistency == FacePersistency::OnDemand && address.is_some_and(|far| far.ip().is_loopback())
+}

@@ -1,0 +1,605 @@
+//! A worker's thread: what it does with frames, events and commands.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use namely_forwarder::{Batch, FaceId, Received};
+use namely_host::shares::Holder;
+use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
+use namely_link::{CodelConfig, LinkConfig, LinkKind, LinkSender, Outbound};
+use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
+use namely_nnet::Socket;
+use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
+use namely_wire::{FaceUri, LpHeaders};
+
+use crate::command::{Command, Reply};
+use crate::disk::{DiskAccess, DiskPort};
+use crate::dispatcher::{Dispatched, Dispatcher, Queue};
+use crate::line;
+use crate::relay;
+use crate::shared::{DataPlaneShared, Port};
+use crate::sink::{Egress, Sink};
+use crate::trace::{self, PacketTrace, Traces};
+use crate::{ListenError, ListenSpec, Packet, packet};
+
+pub(super) type Io = Faces<Worker>;
+
+/// How long a worker leaves to another what is due in the core, ns: no pending Interest is held
+/// longer past its time than that.
+const EXPIRY_SLACK_NS: u64 = 1_000_000;
+
+/// How often a worker that is awake lets others have its spare buffers, ns.
+const SHARE_PAUSE_NS: u64 = 1_000_000_000;
+
+pub(super) struct Worker {
+    shared: Arc<DataPlaneShared>,
+    /// Persistent faces that wait for their peer.
+    connecting: Vec<Connecting>,
+    egress: Egress,
+    dispatcher: Dispatcher,
+    /// Room for packets that others have dispatched here.
+    taken: Vec<Dispatched>,
+    /// Packets that were read in this turn and are not processed yet.
+    batch: Batch<Packet>,
+    /// The time for which this worker has set its timer for the core's sake.
+    expire_due_ns: Option<u64>,
+    /// Whether packets were forwarded since the core last said what is due.
+    is_expire_stale: bool,
+    /// When this worker, if it is awake, lets others have its spare buffers.
+    share_ns: u64,
+    /// The content store's disk, where it has one.
+    disk: Option<DiskPort>,
+    /// Whether some packets go elsewhere than to the forwarder at once, or are traced.
+    is_diverted: bool,
+    /// What is traced.
+    traces: Traces,
+    /// The ports to the kernel of the faces whose packets were relayed, where it forwards.
+    to_kernel: HashMap<FaceId, Arc<Port>>,
+}
+
+struct Connecting {
+    port: Arc<Port>,
+    spec: FaceSpec,
+    reply: Reply<Result<FaceStatus, CreateFaceError>>,
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
+        Worker {
+            connecting: Vec::new(),
+            is_diverted: diverts(&shared, &dispatcher, disk.as_ref()),
+            traces: Traces::new(),
+            to_kernel: HashMap::new(),
+            egress: Egress::new(shared.clone()),
+            shared,
+            dispatcher,
+            taken: Vec::new(),
+            batch: Batch::new(),
+            expire_due_ns: None,
+            is_expire_stale: false,
+            share_ns: 0,
+            disk,
+        }
+    }
+
+    /// The worker that the dispatcher chooses for a packet; `None` for this one, which it is for
+    /// every packet of a face that is not dispatched.
+    fn dispatched_to(&mut self, face: FaceId, packet: &Packet) -> Option<usize> {
+        let is_dispatched = self.egress.ports.get(face).is_some_and(|port| port.is_dispatched());
+        if is_dispatched { self.dispatcher.choose(packet) } else { None }
+    }
+
+    /// Takes a packet where some go to another worker, or wait for this one.
+    fn divert(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        if self.shared.relay.is_some() {
+            return self.relay(io, face, received);
+        }
+        if self.dispatcher.is_on()
+            && let Some(worker) = self.dispatched_to(face, &received.packet)
+        {
+            let ports = &mut self.egress.ports;
+            let packet = (face, received);
+            self.dispatcher.add(&self.shared.queues, worker, packet, &mut |face| ports.drop_one(face));
+            return;
+        }
+        let line = self.disk.as_mut().and_then(|disk| disk.line.as_mut());
+        match line.filter(|_| !line::is_of_management(&received.packet)) {
+            None => self.pass(io, face, received),
+            Some(line) => {
+                if let Some((face, _)) = line.put((face, received)) {
+                    self.egress.ports.drop_one(face);
+                }
+            }
+        }
+    }
+
+    /// Takes a packet where the kernel forwards: to there, or from there to the face that it is
+    /// for.
+    fn relay(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        let Received { packet, headers } = received;
+        let outbound = |packet| Outbound { headers, packet, hop_limit: None };
+        // What does not get in is counted at the port.
+        if let Some(face) = relay::face_of(face) {
+            if let Some(port) = self.egress.ports.get(face) {
+                let _ = io.send(port, outbound(packet));
+            }
+            return;
+        }
+        match self.port_to_kernel(face).filter(|_| !relay::is_for_management(&packet)) {
+            Some(port) => drop(io.send(&port, outbound(packet))),
+            // Of management, or of the face by which the kernel's applications come to it.
+            None => self.forward(io, face, Received { packet, headers }),
+        }
+    }
+
+    fn port_to_kernel(&mut self, face: FaceId) -> Option<Arc<Port>> {
+        if let Some(port) = self.to_kernel.get(&face).filter(|port| !port.is_closed()) {
+            return Some(port.clone());
+        }
+        let port = self.shared.relay.as_ref()?.port(face)?;
+        self.to_kernel.insert(face, port.clone());
+        Some(port)
+    }
+
+    /// Serves the kernel's socket of a new face.
+    fn join_kernel(&mut self, io: &mut Io, face: FaceId, holder: Holder) -> Result<(), CreateFaceError> {
+        let Some(relay) = &self.shared.relay else { return Ok(()) };
+        let Some(socket) = relay.to_serve(face) else { return Ok(()) };
+        let port = io.open_packets(socket, holder).map_err(failure)?;
+        let options = &self.shared.options;
+        let config = LinkConfig {
+            // Nothing is lost on the way.
+            codel: CodelConfig { drops: false, ..options.codel },
+            reassembly: options.io.reassembly,
+            ..LinkConfig::new(LinkKind::Stream)
+        };
+        port.set_link(LinkSender::new(config, 0));
+        port.set_tag(relay::tag(face));
+        if relay.serve(face, &port) {
+            return Ok(());
+        }
+        io.close(&port);
+        Err(CreateFaceError::Failed("it went at the same moment".into()))
+    }
+
+    /// Forwards what waits for a worker that waits for its disk, until it has waited: then sockets
+    /// have their turn, and what was read is sent. Returns true if more waits.
+    fn forward_line(&mut self, io: &mut Io) -> bool {
+        for _ in 0..line::TAKEN_PER_TURN {
+            let next = self.disk.as_mut().and_then(|disk| disk.line.as_mut()?.take());
+            let Some((face, received)) = next else { break };
+            self.pass(io, face, received);
+            self.forward_batch(io);
+            if self.disk.as_mut().is_some_and(DiskPort::take_has_waited) {
+                break;
+            }
+        }
+        let Some(disk) = &self.disk else { return false };
+        disk.show_line();
+        disk.line.as_ref().is_some_and(|line| line.len() > 0)
+    }
+
+    /// Hands over what was dispatched in this turn, and forwards what others have dispatched here.
+    /// Returns true if more of that waits.
+    fn forward_dispatched(&mut self, io: &mut Io) -> bool {
+        let ports = &mut self.egress.ports;
+        self.dispatcher.flush(&self.shared.queues, &mut |face| ports.drop_one(face));
+        if !self.shared.queues.get(io.worker()).is_some_and(Queue::has_some) {
+            return false;
+        }
+        let shared = self.shared.clone();
+        let Some(queue) = shared.queues.get(io.worker()) else { return false };
+        let mut taken = std::mem::take(&mut self.taken);
+        queue.take(&mut taken);
+        for (face, received) in taken.drain(..) {
+            self.pass(io, face, received);
+        }
+        self.taken = taken;
+        queue.has_some()
+    }
+
+    /// The same for a packet that may be traced: then alone, after those that came before it.
+    fn pass(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        if self.traces.is_empty() || !trace::is_traced(&self.traces, &received.packet) {
+            return self.forward(io, face, received);
+        }
+        self.forward_batch(io);
+        let entry = trace::arrived(face, &received);
+        self.forward(io, face, received);
+        let now_ns = io.now_ns();
+        let Worker { shared, batch, egress, disk, traces, .. } = self;
+        let trace = PacketTrace::new(traces, io.worker(), Some(entry));
+        let disk = disk.as_mut().map(|disk| DiskAccess::new(disk, now_ns));
+        let mut sink = Sink::<true, true>::new(io, egress, disk, Some(trace));
+        shared.core.receive_batch(batch, now_ns, &mut sink);
+        sink.end_trace();
+        self.after_batch();
+    }
+
+    /// Runs a packet through the forwarder, together with others of this turn.
+    #[inline]
+    fn forward(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        // What is full is processed at once, so there is room.
+        let is_in = self.batch.push(face, received).is_ok();
+        debug_assert!(is_in, "a full batch waits");
+        if self.batch.is_full() {
+            self.forward_batch(io);
+        }
+    }
+
+    /// Runs the packets that wait through the forwarder and sends what comes of them. Done before
+    /// anything else may change the faces that they came from, and before the worker sleeps.
+    fn forward_batch(&mut self, io: &mut Io) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let now_ns = io.now_ns();
+        let Worker { shared, batch, egress, disk, .. } = self;
+        match disk {
+            None => {
+                let mut sink = Sink::<false, false>::new(io, egress, None, None);
+                shared.core.receive_batch(batch, now_ns, &mut sink);
+            }
+            Some(disk) => {
+                let disk = DiskAccess::timed(disk, now_ns);
+                let mut sink = Sink::<true, false>::new(io, egress, Some(disk), None);
+                shared.core.receive_batch(batch, now_ns, &mut sink);
+            }
+        }
+        self.after_batch();
+    }
+
+    #[inline]
+    fn after_batch(&mut self) {
+        self.egress.end_call();
+        self.is_expire_stale = true;
+        if self.shared.core.is_growth_due() {
+            self.shared.outbox.wake();
+        }
+    }
+
+    /// Lets the forwarder go on with what the disk has read.
+    fn complete_reads(&mut self, io: &mut Io) {
+        let Worker { shared, egress, disk, is_expire_stale, traces, .. } = self;
+        let Some(disk) = disk else { return };
+        let now_ns = io.now_ns();
+        while let Some((ticket, completion)) = disk.completed(now_ns) {
+            let trace = PacketTrace::new(traces, io.worker(), Some(trace::disk_read()));
+            let trace = Some(trace).filter(|_| !traces.is_empty());
+            let disk = DiskAccess::new(disk, now_ns);
+            let mut sink = Sink::<true, true>::new(io, egress, Some(disk), trace);
+            shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
+            sink.end_trace();
+            *is_expire_stale = true;
+        }
+        egress.end_call();
+    }
+
+    /// Makes a face of a port that is read here. A port that becomes none is closed.
+    fn open_face(
+        &mut self,
+        io: &mut Io,
+        port: &Arc<Port>,
+        settings: &FaceSettings,
+        is_asked: bool,
+    ) -> Result<FaceStatus, CreateFaceError> {
+        let opened = self.shared.open_face(port, settings, is_asked, io.now_ns());
+        let face = opened.inspect_err(|_| io.close(port))?;
+        let id = FaceId(face.face_id);
+        let joined = self.join_kernel(io, id, port.holder());
+        joined.inspect_err(|_| {
+            let _ = self.shared.destroy_face(id);
+        })?;
+        Ok(face)
+    }
+
+    /// Takes out the wish that a port was opened for, if it still waits for its peer.
+    fn take_connecting(&mut self, port: &Arc<Port>) -> Option<Connecting> {
+        let index = self.connecting.iter().position(|connecting| Arc::ptr_eq(&connecting.port, port))?;
+        Some(self.connecting.swap_remove(index))
+    }
+
+    fn on_accepted(&mut self, io: &mut Io, port: &Arc<Port>) {
+        if !self.shared.outbox.has_room(port.holder()) {
+            self.shared.count("control_busy");
+            io.close(port);
+        } else if let Err(error) = self.open_face(io, port, &FaceSettings::default(), false) {
+            tracing::debug!("a peer is refused: {error}");
+            let has_face = matches!(error, CreateFaceError::Exists(_));
+            self.shared.count(if has_face { "face_exists" } else { "too_many_faces" });
+        }
+    }
+
+    fn on_up(&mut self, io: &mut Io, port: &Arc<Port>) {
+        let Some(Connecting { spec, reply, .. }) = self.take_connecting(port) else {
+            return self.tell_state(port, FaceEventKind::Up);
+        };
+        answer(reply, self.open_face(io, port, &spec.settings, true));
+    }
+
+    fn tell_state(&self, port: &Port, kind: FaceEventKind) {
+        if let Some(FaceTag(number)) = port.tag() {
+            self.shared.tell_state(FaceId(number), kind);
+        }
+    }
+
+    fn on_closed(&mut self, port: &Arc<Port>, reason: CloseReason, status: PortStatus, now_ns: u64) {
+        if let Some(Connecting { spec, reply, .. }) = self.take_connecting(port) {
+            let why = format!("connecting to {}: {reason}", spec.remote);
+            answer(reply, Err(CreateFaceError::Failed(why)));
+            return;
+        }
+        tracing::debug!(remote = %status.remote, "face closed: {reason}");
+        if let Some(FaceTag(number)) = port.tag() {
+            if let Some(face) = relay::face_of(FaceId(number)) {
+                tracing::error!("the kernel's forwarder takes nothing any more: {reason}");
+                // The face may have gone before its socket.
+                let _ = self.shared.destroy_face(face);
+                return;
+            }
+            self.shared.close_face(FaceId(number), port, status, now_ns);
+            self.is_expire_stale = true;
+        }
+    }
+
+    fn handle_command(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
+        match command {
+            Command::Listen(spec, reply) => answer(reply, self.listen(io, spec)),
+            Command::StopListening(local, reply) => {
+                answer(reply, io.stop_listening(&local));
+            }
+            Command::Channels(reply) => {
+                answer(reply, io.listeners().map(|(local, _)| local.clone()).collect());
+            }
+            Command::ListenerDrops(reply) => {
+                let mut drops = DropCounters::default();
+                io.listeners().for_each(|(_, listener)| drops.merge(listener));
+                answer(reply, drops);
+            }
+            Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
+            Command::Manage(socket, reply) => answer(reply, self.manage(io, socket)),
+            Command::Inject(face, packet, headers) => {
+                self.pass(io, face, Received { packet, headers });
+                self.forward_batch(io);
+            }
+            Command::Send(face, packet) => {
+                if let Some(port) = self.egress.ports.get(face) {
+                    let headers = LpHeaders::default();
+                    // What does not get in is counted at the port.
+                    let _ = io.send(port, Outbound { headers, packet, hop_limit: None });
+                }
+            }
+            Command::RefreshTimers => self.is_expire_stale = true,
+            Command::Trace(traces, reply) => {
+                self.traces = traces;
+                self.is_diverted =
+                    !self.traces.is_empty() || diverts(&self.shared, &self.dispatcher, self.disk.as_ref());
+                answer(reply, ());
+            }
+            Command::Answer(reply) => answer(reply, ()),
+            Command::Stop => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn listen(&mut self, io: &mut Io, spec: ListenSpec) -> Result<FaceUri, ListenError> {
+        match spec {
+            ListenSpec::Multicast(options) => self.open_group(io, |io| io.open_multicast(&options)),
+            ListenSpec::EthernetGroup { interface, group } => {
+                self.open_group(io, |io| io.open_ethernet(&interface, group, FacePersistency::Permanent))
+            }
+            listener => {
+                let networks = &self.shared.options.interests_from;
+                let opened =
+                    listener.open(io, networks).ok_or_else(|| ListenError("no listener".to_owned()))?;
+                opened.map_err(|error| ListenError(error.to_string()))
+            }
+        }
+    }
+
+    /// Makes the face by which the kernel's applications come to management.
+    fn manage(&mut self, io: &mut Io, socket: Arc<Socket>) -> Result<FaceStatus, CreateFaceError> {
+        let number = socket.face().map_err(|errno| CreateFaceError::Failed(errno.to_string()))?;
+        let port = io.open_packets(socket, Holder::Root).map_err(failure)?;
+        let face = self.open_face(io, &port, &FaceSettings::default(), false)?;
+        if let Some(relay) = &self.shared.relay {
+            relay.know(FaceId(face.face_id), number);
+        }
+        Ok(face)
+    }
+
+    /// Makes the face of a group.
+    fn open_group(
+        &mut self,
+        io: &mut Io,
+        open: impl FnOnce(&mut Io) -> Result<Arc<Port>, OpenError>,
+    ) -> Result<FaceUri, ListenError> {
+        let port = open(io).map_err(|error| ListenError(error.to_string()))?;
+        let opened = self.open_face(io, &port, &FaceSettings::default(), false);
+        opened.map(|_| port.status().local).map_err(|error| ListenError(error.to_string()))
+    }
+
+    fn create_face(
+        &mut self,
+        io: &mut Io,
+        spec: FaceSpec,
+        reply: Reply<Result<FaceStatus, CreateFaceError>>,
+    ) {
+        if let Some(face) = self.shared.by_remote(&spec.remote, spec.local.as_ref()) {
+            return answer(reply, Err(CreateFaceError::Exists(Box::new(face))));
+        }
+        match open_port(io, &spec) {
+            Ok(port) if is_waited_for(&spec) => self.connecting.push(Connecting { port, spec, reply }),
+            Ok(port) => answer(reply, self.open_face(io, &port, &spec.settings, true)),
+            Err(error) => answer(reply, Err(error)),
+        }
+    }
+
+    /// Does what is due in the core, unless another worker is at it or has set its timer for it.
+    fn expire(&mut self, io: &mut Io) {
+        let now_ns = io.now_ns();
+        let is_due = self.expire_due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+        if !self.is_expire_stale && !is_due {
+            return;
+        }
+        let shared = self.shared.clone();
+        let Some(mut expiry) = shared.try_expiry() else {
+            self.expire_due_ns = Some(now_ns.saturating_add(EXPIRY_SLACK_NS));
+            return;
+        };
+        let is_left_to_another = expiry
+            .armed_ns
+            .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
+        if !is_left_to_another {
+            let Worker { egress, disk, traces, .. } = self;
+            expiry.armed_ns = if disk.is_none() && traces.is_empty() {
+                shared.core.expire(now_ns, &mut Sink::<false, false>::new(io, egress, None, None))
+            } else {
+                let trace = PacketTrace::new(traces, io.worker(), None);
+                let disk = disk.as_mut().map(|disk| DiskAccess::new(disk, now_ns));
+                let mut sink = Sink::<true, true>::new(io, egress, disk, Some(trace));
+                shared.core.expire(now_ns, &mut sink)
+            };
+            egress.end_call();
+            self.expire_due_ns = expiry.armed_ns;
+        } else if is_due {
+            self.expire_due_ns = None;
+        }
+        self.is_expire_stale = false;
+    }
+}
+
+impl Handler for Worker {
+    type Packet = Packet;
+    type Command = Command;
+
+    #[inline]
+    fn packet(&mut self, io: &mut Io, face: FaceTag, headers: LpHeaders, packet: Packet) {
+        let (face, received) = (FaceId(face.0), Received { packet, headers });
+        if self.is_diverted {
+            return self.divert(io, face, received);
+        }
+        self.forward(io, face, received);
+    }
+
+    #[cold]
+    fn announced(&mut self, packet: &Packet, announcement: &[u8]) {
+        if !self.egress.announced.keep(packet, announcement) {
+            self.shared.count("announcement_dropped");
+        }
+    }
+
+    fn watched(&mut self, face: FaceTag, remote: Option<SocketAddr>, packet: &[u8]) -> bool {
+        let tap = self.shared.tap.get().filter(|_| namely_discovery::concerns_discovery(packet));
+        tap.map(|tap| tap.hear(FaceId(face.0), remote, packet)).is_some()
+    }
+
+    fn event(&mut self, io: &mut Io, event: Event<Packet>) {
+        self.forward_batch(io);
+        match event {
+            Event::Accepted(port) => self.on_accepted(io, &port),
+            Event::Up(port) => self.on_up(io, &port),
+            Event::Down(port, reason) => {
+                tracing::debug!("face down: {reason}");
+                self.tell_state(&port, FaceEventKind::Down);
+            }
+            Event::Closed { port, reason, status } => self.on_closed(&port, reason, *status, io.now_ns()),
+        }
+    }
+
+    fn command(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
+        self.forward_batch(io);
+        self.handle_command(io, command)
+    }
+
+    fn tick(&mut self, io: &mut Io) -> Option<u64> {
+        if self.is_diverted && self.egress.ports.swept != io.closed() {
+            self.to_kernel.retain(|_, port| !port.is_closed());
+        }
+        self.egress.ports.sweep(io.closed());
+        let mut is_more = self.forward_dispatched(io);
+        self.forward_batch(io);
+        if self.is_diverted {
+            is_more |= self.forward_line(io);
+        }
+        self.complete_reads(io);
+        self.expire(io);
+        if self.share_ns <= io.now_ns() {
+            self.share_ns = io.now_ns().saturating_add(SHARE_PAUSE_NS);
+            packet::share_spares();
+        }
+        let read_due_ns = self.disk.as_ref().and_then(DiskPort::due_ns);
+        if is_more { Some(0) } else { self.expire_due_ns.into_iter().chain(read_due_ns).min() }
+    }
+}
+
+/// Answers a command. Whoever asked may have stopped waiting; an answer that nobody takes is no
+/// fault.
+fn answer<T>(reply: Reply<T>, value: T) {
+    let _ = reply.send(value);
+}
+
+/// Whether packets of a worker go elsewhere than to the forwarder at once.
+fn diverts(shared: &DataPlaneShared, dispatcher: &Dispatcher, disk: Option<&DiskPort>) -> bool {
+    dispatcher.is_on() || shared.relay.is_some() || disk.is_some_and(|disk| disk.line.is_some())
+}
+
+/// Returns true if making the face ends only when the peer has answered.
+fn is_waited_for(spec: &FaceSpec) -> bool {
+    matches!(spec.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
+        && spec.persistency() != FacePersistency::Permanent
+}
+
+fn open_port(io: &mut Io, spec: &FaceSpec) -> Result<Arc<Port>, CreateFaceError> {
+    let unsupported = || {
+        CreateFaceError::Unsupported(format!(
+            "no face can be made to {}: use tcp4://, tcp6://, udp4://, udp6:// or ether:// with the address of one host, or \
+             memif:///path",
+            spec.remote
+        ))
+    };
+    if spec.persistency() == FacePersistency::OnDemand {
+        return Err(CreateFaceError::BadSetting(
+            "only peers make on-demand faces: use persistent or permanent",
+        ));
+    }
+    if let FaceUri::Ether(station) = spec.remote {
+        let Some(FaceUri::Device(device)) = &spec.local else {
+            return Err(CreateFaceError::BadSetting(
+                "an ether:// face needs its device: LocalUri dev://NAME",
+            ));
+        };
+        if station.is_group() {
+            return Err(unsupported());
+        }
+        return io.open_ethernet(device, station, spec.persistency()).map_err(failure);
+    }
+    if let FaceUri::Memif { path, id } = &spec.remote {
+        if spec.local.is_some() {
+            return Err(CreateFaceError::BadSetting("a shared-memory face has no LocalUri"));
+        }
+        return io.connect_memif(path.as_ref(), *id, spec.persistency()).map_err(failure);
+    }
+    let peer = spec.remote.address().ok_or_else(unsupported)?;
+    let local = match &spec.local {
+        None => None,
+        Some(uri) => Some(uri.address().ok_or(CreateFaceError::BadSetting("LocalUri must be an address"))?),
+    };
+    if peer.ip().is_multicast() || peer.ip().is_unspecified() || peer.port() == 0 {
+        return Err(unsupported());
+    }
+    let opened = match &spec.remote {
+        FaceUri::Tcp(_) => io.connect_tcp(peer, local, spec.persistency()),
+        _ => io.open_udp(peer, local, spec.persistency()),
+    };
+    opened.map_err(failure)
+}
+
+fn failure(error: OpenError) -> CreateFaceError {
+    match error {
+        OpenError::TooManyFaces => CreateFaceError::TooManyFaces,
+        error => CreateFaceError::Failed(error.to_string()),
+    }
+}

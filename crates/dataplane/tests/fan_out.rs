@@ -1,0 +1,59 @@
+//! A Data that many consumers wait for lies in one buffer, whatever time each of them takes to read
+//! it (IS-28, IS-32). Alone in its process, whose memory is counted.
+
+mod support;
+
+use std::fs;
+
+use namely_dataplane::{DataPlaneOptions, buffers_made};
+use namely_forwarder::Config;
+use namely_skip::eventually;
+use namely_wire::InterestBuilder;
+use support::{Router, data, name};
+
+const CONSUMERS: usize = 40;
+const NAMES: usize = 100;
+
+/// Octets of this process that are in memory.
+fn resident() -> usize {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * rustix::param::page_size()
+}
+
+#[test]
+fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
+    let mut config = Config::new(|_| [0; 32]);
+    config.cs.packets_max = 0;
+    let router = Router::start_with_config(DataPlaneOptions::default(), config);
+    let (mut producer, face) = router.connect();
+    router.route("/a", face);
+    let mut consumers: Vec<_> = (0..CONSUMERS).map(|_| router.connect()).collect();
+    let names: Vec<String> = (0..NAMES).map(|n| format!("/a/{n}")).collect();
+    for (n, (app, _)) in consumers.iter_mut().enumerate() {
+        // A Nonce of its own for each consumer, or they would be duplicates.
+        let ask = |uri| InterestBuilder::new(name(uri)).nonce([n as u8; 4]).build();
+        app.send(&names.iter().flat_map(|uri| ask(uri)).collect::<Vec<u8>>());
+    }
+    names.iter().for_each(|_| drop(producer.receive()));
+    let counters = |face| router.status(face);
+    eventually("all have asked", || {
+        consumers.iter().all(|(_, face)| counters(*face).in_interests == NAMES as u64)
+    });
+
+    let (buffers, octets) = (buffers_made(), resident());
+    names.iter().for_each(|name| producer.send(&data(name, 8000)));
+    eventually("all are answered", || {
+        consumers.iter().all(|(_, face)| counters(*face).out_data == NAMES as u64)
+    });
+    let (buffers, octets) = (buffers_made() - buffers, resident().saturating_sub(octets));
+    // A socket takes some 25 packets that nobody reads; the rest waits in the router: 3000 packets,
+    // 24 MB, if they were copied.
+    assert!(buffers < 4 * NAMES as u64, "{buffers} buffers for {NAMES} Data");
+    assert!(octets < 6 << 20, "{octets} octets of memory for {NAMES} Data");
+
+    for (app, _) in &mut consumers {
+        for name in &names {
+            assert_eq!(app.receive_parts().1, data(name, 8000));
+        }
+    }
+}

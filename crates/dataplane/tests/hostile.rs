@@ -1,0 +1,302 @@
+//! Octets and behaviour that broke other routers: each is counted, and the face and the router live
+//! on.
+
+use crate::support;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use namely_dataplane::DataPlaneOptions;
+use namely_forwarder::FaceId;
+use namely_io::IoOptions;
+use namely_skip::eventually;
+use namely_wire::mgmt::FaceEventKind;
+use namely_wire::tlv::Writer;
+use namely_wire::{LpFraming, LpHeaders, LpView, NackReason, encode_lp_header};
+use support::{App, PATIENCE, Router, data, interest, with_token};
+
+/// A peer on UDP that has a face already.
+struct Peer {
+    socket: UdpSocket,
+    face: FaceId,
+}
+
+impl Peer {
+    fn new(router: &Router, address: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.send(&interest("/hello")).unwrap();
+        let face = router.event_face(FaceEventKind::Created);
+        let peer = Peer { socket, face };
+        peer.receive();
+        peer
+    }
+
+    /// What comes next; questions whether this peer receives stay without an answer.
+    fn receive(&self) -> Vec<u8> {
+        loop {
+            let mut octets = vec![0; 65536];
+            let length = namely_skip::uninterrupted(|| self.socket.recv(&mut octets)).unwrap();
+            octets.truncate(length);
+            if LpView::parse(&octets).is_ok_and(|view| view.tx_sequence.is_none()) {
+                return octets;
+            }
+        }
+    }
+
+    /// The face answers: an Interest without a route gets its Nack.
+    fn assert_alive(&self, n: usize) {
+        let asked = interest(&format!("/alive/{n}"));
+        self.socket.send(&asked).unwrap();
+        let wire = self.receive();
+        let view = LpView::parse(&wire).unwrap();
+        assert_eq!((view.headers.nack, view.fragment), (Some(NackReason::NoRoute), Some(&asked[..])));
+    }
+}
+
+fn fragment(sequence: u64, frag_index: u64, frag_count: u64, payload: &[u8]) -> Vec<u8> {
+    let framing = LpFraming { sequence: Some(sequence), frag_index, frag_count, ..LpFraming::default() };
+    let mut out = Vec::new();
+    encode_lp_header(&LpHeaders::default(), &framing, None, Some(payload.len()), &mut out);
+    out.extend_from_slice(payload);
+    out
+}
+
+/// An LpPacket with the given PIT token, of any length.
+fn odd_token(octets: usize, packet: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.nested(100, |w| {
+        w.tlv(98, &vec![7; octets]).tlv(80, packet);
+    });
+    w.into_vec()
+}
+
+fn nested(depth: usize) -> Vec<u8> {
+    let mut packet = interest("/deep");
+    for _ in 0..depth {
+        let mut w = Writer::new();
+        w.nested(100, |w| {
+            w.tlv(80, &packet);
+        });
+        packet = w.into_vec();
+    }
+    packet
+}
+
+/// Random octets, always the same.
+fn noise(seed: u64, octets: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 56) as u8
+    };
+    (0..octets).map(|_| next()).collect()
+}
+
+#[test]
+fn datagrams_of_any_octets_leave_the_face_as_it_was() {
+    let router = Router::start();
+    let peer = Peer::new(&router, router.listen_udp());
+    let whole = data("/a", 400);
+    let mut bad: Vec<Vec<u8>> = (1..whole.len()).step_by(29).map(|cut| whole[..cut].to_vec()).collect();
+    bad.extend((0..60).map(|seed| noise(seed, seed as usize * 7)));
+    bad.push([interest("/two"), interest("/in/one")].concat());
+    bad.push(vec![0xff; 9000]);
+    bad.push(vec![100, 253, 255, 255]);
+    for (n, datagram) in bad.iter().enumerate() {
+        peer.socket.send(datagram).unwrap();
+        if n % 8 == 0 {
+            peer.assert_alive(n);
+        }
+    }
+    peer.assert_alive(bad.len());
+    assert!(router.dropped(peer.face, "truncated") > 10);
+    assert!(router.dropped(peer.face, "trailing_octets") >= 1);
+}
+
+#[test]
+fn frag_counts_of_any_size_are_refused() {
+    let router = Router::start();
+    let peer = Peer::new(&router, router.listen_udp());
+    let counts = [401, 1 << 28, 1 << 32, 1 << 60, u64::MAX];
+    for (n, count) in counts.into_iter().enumerate() {
+        peer.socket.send(&fragment(7, 0, count, &[1; 20])).unwrap();
+        peer.socket.send(&fragment(u64::MAX, count - 1, count, &[1; 20])).unwrap();
+        peer.assert_alive(n);
+    }
+    assert_eq!(router.dropped(peer.face, "too_many_fragments"), 10);
+}
+
+#[test]
+fn twenty_thousand_first_fragments_are_bounded_and_the_face_goes_on() {
+    let router = Router::start();
+    let peer = Peer::new(&router, router.listen_udp());
+    for n in 0..20_000u64 {
+        peer.socket.send(&fragment(n * 100, 0, 2, &[1; 1000])).unwrap();
+        if n % 100 == 0 {
+            peer.assert_alive(n as usize);
+        }
+    }
+    assert!(router.dropped(peer.face, "reassembly_evicted") > 18_000);
+    let asked = interest("/whole/again");
+    let (first, second) = asked.split_at(10);
+    peer.socket.send(&fragment(1 << 40, 0, 2, first)).unwrap();
+    peer.socket.send(&fragment((1 << 40) + 1, 1, 2, second)).unwrap();
+    assert_eq!(LpView::parse(&peer.receive()).unwrap().fragment, Some(&asked[..]));
+}
+
+#[test]
+fn tokens_of_any_length_are_echoed_or_refused() {
+    let router = Router::start();
+    let (mut app, face) = router.connect();
+    for octets in 1..=32 {
+        let asked = interest(&format!("/token/{octets}"));
+        app.send(&with_token(&asked, &vec![7; octets]));
+        let (headers, refused) = app.receive_parts();
+        assert_eq!(headers.pit_token.unwrap().as_bytes(), vec![7; octets]);
+        assert_eq!(refused, asked);
+    }
+    for octets in [0, 33, 64, 300] {
+        app.send(&odd_token(octets, &interest("/odd")));
+    }
+    app.send(&interest("/alive"));
+    assert_eq!(app.receive_parts().1, interest("/alive"));
+    assert_eq!(router.dropped(face, "bad_length"), 4);
+}
+
+#[test]
+fn packets_inside_packets_are_refused() {
+    let router = Router::start();
+    let (mut app, _) = router.connect();
+    for depth in [2, 10, 1000] {
+        app.send(&nested(depth));
+    }
+    app.send(&interest("/alive"));
+    assert_eq!(app.receive_parts().1, interest("/alive"));
+}
+
+#[test]
+fn nine_kilobyte_packets_are_refused_and_the_stream_stays_in_step() {
+    let router = Router::start();
+    let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
+    router.route("/a", face);
+    consumer.send(&interest("/a/big"));
+    producer.receive();
+    producer.send(&support::data_of("/a/big", 9000));
+    consumer.send(&interest("/a/right"));
+    producer.receive();
+    producer.send(&support::data_of("/a/right", 8800));
+    assert_eq!(consumer.receive_parts().1.len(), 8800);
+}
+
+#[test]
+fn a_name_of_thousands_of_components_is_refused() {
+    let router = Router::start();
+    let (mut app, _) = router.connect();
+    let mut w = Writer::new();
+    w.nested(5, |w| {
+        w.nested(7, |w| {
+            (0..4000).for_each(|_| {
+                w.tlv(8, &[]);
+            });
+        });
+        w.tlv(10, &[1, 2, 3, 4]);
+    });
+    app.send(w.as_bytes());
+    app.send(&interest("/alive"));
+    assert_eq!(app.receive_parts().1, interest("/alive"));
+}
+
+#[test]
+fn a_tcp_length_of_two_to_the_fortieth_costs_its_connection_only() {
+    let router = Router::start();
+    let address = router.listen_tcp();
+    let mut good = App::new(TcpStream::connect(address).unwrap());
+    router.event(FaceEventKind::Created);
+    let mut bad = TcpStream::connect(address).unwrap();
+    let bad_face = router.event_face(FaceEventKind::Created);
+    bad.write_all(&[6, 255, 0, 0, 1, 0, 0, 0, 0, 0]).unwrap();
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), bad_face);
+    good.send(&interest("/alive"));
+    assert_eq!(good.receive_parts().1, interest("/alive"));
+    assert_eq!(router.plane.drops().of("length_too_large"), 1, "drops of closed faces stay counted");
+}
+
+#[test]
+fn garbage_between_good_packets_of_a_stream_costs_what_it_must() {
+    let router = Router::start();
+    let (mut app, face) = router.connect();
+    // Well-formed elements of unknown TYPE can be passed over.
+    for garbage in [&[9, 3, 1, 2, 3][..], &[80, 0], &[253, 3, 232, 1, 0]] {
+        app.send(garbage);
+        app.send(&interest("/alive"));
+        assert_eq!(app.receive_parts().1, interest("/alive"));
+    }
+    assert_eq!(router.dropped(face, "unexpected_type"), 3);
+    // What is no TLV cannot.
+    app.send(&[0xff; 32]);
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
+}
+
+#[test]
+fn a_consumer_that_never_reads_is_bounded_and_harms_no_other() {
+    let io = IoOptions {
+        queue_octets_max: 1 << 20,
+        send_buffer_octets: 64 << 10,
+        stream_receive_buffer_octets: 64 << 10,
+        ..IoOptions::default()
+    };
+    let router = Router::start_with(DataPlaneOptions { io, ..DataPlaneOptions::default() });
+    let ((mut lazy, lazy_face), (mut producer, face)) = (router.connect(), router.connect());
+    router.route("/a", face);
+    for n in 0..400 {
+        lazy.send(&interest(&format!("/a/{n}")));
+        producer.receive();
+        producer.send(&data(&format!("/a/{n}"), 8000));
+    }
+    eventually("its queue is full", || router.dropped(lazy_face, "queue_full") > 100);
+    assert!(router.plane.port_status(lazy_face).unwrap().queue_octets <= (1 << 20) + 8800);
+    eventually("nothing is pending", || router.core.table_sizes().pit == 0);
+    let (mut other, _) = router.connect();
+    let start = Instant::now();
+    other.send(&interest("/a/399"));
+    assert_eq!(other.receive_parts().1, data("/a/399", 8000));
+    assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn a_face_closed_mid_burst_takes_nothing_with_it() {
+    let router = Router::start();
+    let ((mut consumer, consumer_face), (mut producer, face)) = (router.connect(), router.connect());
+    router.route("/a", face);
+    for n in 0..200 {
+        consumer.send(&interest(&format!("/a/{n}")));
+    }
+    producer.receive();
+    consumer.stream.shutdown(Shutdown::Both).unwrap();
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), consumer_face);
+    for n in 0..200 {
+        producer.send(&data(&format!("/a/{n}"), 1000));
+    }
+    producer.send(&interest("/alive"));
+    loop {
+        let (headers, packet) = producer.receive_parts();
+        if packet == interest("/alive") {
+            assert_eq!(headers.nack, Some(NackReason::NoRoute));
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_connection_half_closed_in_the_middle_of_a_packet_ends() {
+    let router = Router::start();
+    let (mut app, face) = router.connect();
+    app.send(&interest("/half")[..5]);
+    app.stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
+    app.stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert_eq!(namely_skip::uninterrupted(|| app.stream.read(&mut [0; 1])).unwrap(), 0);
+}

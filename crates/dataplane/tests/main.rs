@@ -1,0 +1,9 @@
+//! The integration tests of this crate, as one program: linking dominates the cost of a test
+//! program.
+
+mod dataplane;
+mod dispatcher;
+mod hostile;
+mod shares;
+mod support;
+mod workers;

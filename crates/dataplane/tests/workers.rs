@@ -1,0 +1,215 @@
+//! Several workers: faces are spread over them, packets cross between them, and faces come and go
+//! meanwhile.
+
+use crate::support;
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use namely_dataplane::{ControlEvent, DataPlaneOptions, ListenSpec};
+use namely_forwarder::FaceId;
+use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces};
+use namely_skip::eventually;
+use namely_wire::InterestBuilder;
+use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
+use support::{App, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
+
+fn options(workers: usize) -> DataPlaneOptions {
+    DataPlaneOptions { workers: NonZeroUsize::new(workers), ..DataPlaneOptions::default() }
+}
+
+#[test]
+fn packets_cross_between_workers_and_each_consumer_gets_its_own() {
+    let router = Router::start_with(options(3));
+    let (producer, face) = router.connect();
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || produce(producer));
+    let consumers: Vec<App> = (0..5).map(|_| router.connect().0).collect();
+    let asking: Vec<_> = consumers
+        .into_iter()
+        .enumerate()
+        .map(|(who, mut consumer)| {
+            std::thread::spawn(move || {
+                for n in 0..300 {
+                    let name = format!("/a/{who}/{n}");
+                    consumer.send(&with_token(&interest(&name), &[who as u8, n as u8]));
+                    let (headers, answer) = consumer.receive_parts();
+                    assert_eq!(answer, data(&name, 1000));
+                    assert_eq!(headers.pit_token.unwrap().as_bytes(), [who as u8, n as u8]);
+                }
+                consumer
+            })
+        })
+        .collect();
+    let consumers: Vec<App> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
+    assert_eq!(router.core.table_sizes().pit, 0);
+    drop((consumers, router));
+    producing.join().unwrap();
+}
+
+#[test]
+fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
+    let router = Router::start_with(options(4));
+    let (producer, face) = router.connect();
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || produce(producer));
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    // Consumers that connect, ask for a while, and leave in the middle of what they asked for.
+    let asking: Vec<_> = (0..4)
+        .map(|who| {
+            let (path, stop, answered) = (router.path(), stop.clone(), answered.clone());
+            std::thread::spawn(move || {
+                let mut n = 0u32;
+                while !stop.load(Ordering::Relaxed) {
+                    let mut consumer = App::new(UnixStream::connect(&path).unwrap());
+                    for _ in 0..20 {
+                        let name = support::name(&format!("/a/{who}/{n}"));
+                        let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
+                        n += 1;
+                        // The face may be destroyed at any time.
+                        if consumer.stream.write_all(&packet).is_err() || consumer.try_receive().is_none() {
+                            break;
+                        }
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let last = InterestBuilder::new(support::name(&format!("/a/{who}/{n}"))).build();
+                    let _ = consumer.stream.write_all(&last);
+                    n += 1;
+                }
+            })
+        })
+        .collect();
+    // UDP faces that are made and destroyed by management, on whichever worker.
+    let peers: Vec<_> = (0..8).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let (mut created, mut destroyed, mut own) = (0, 0, Vec::new());
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut rounds = 0;
+    while Instant::now() < end {
+        let remote = format!("udp4://{}", peers[rounds % peers.len()].local_addr().unwrap());
+        let settings = FaceSettings { reliability: Some(true), ..FaceSettings::default() };
+        let spec = FaceSpec { remote: uri(&remote), local: None, settings };
+        own.push(FaceId(router.plane.create_face(spec).unwrap().face_id));
+        router.route("/a", own[own.len() - 1]);
+        if own.len() == peers.len() {
+            own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
+        }
+        // Whatever applications have at present, one of them loses it.
+        let is_application = |shown: &&FaceStatus| shown.local_uri.starts_with("unix://");
+        if let Some(victim) =
+            router.plane.faces().iter().rfind(|shown| is_application(shown) && shown.face_id != face.0)
+        {
+            let _ = router.plane.destroy_face(FaceId(victim.face_id));
+        }
+        while let Some(ControlEvent::Face(event)) = router.inbox.try_next() {
+            match event.kind {
+                FaceEventKind::Created => created += 1,
+                FaceEventKind::Destroyed => destroyed += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        rounds += 1;
+    }
+    stop.store(true, Ordering::Relaxed);
+    asking.into_iter().for_each(|asking| asking.join().unwrap());
+    own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
+    while created == 0 || created != destroyed {
+        match router.next(PATIENCE) {
+            Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Created => created += 1,
+            Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Destroyed => destroyed += 1,
+            other => panic!("{created} made, {destroyed} gone: {other:?}"),
+        }
+    }
+    assert!(answered.load(Ordering::Relaxed) > 100, "packets flowed");
+    // The face `local`, the router's own and the producer's.
+    eventually("only these are left", || router.plane.faces().len() == 3);
+    drop(router);
+    producing.join().unwrap();
+}
+
+#[test]
+fn of_many_who_ask_for_a_face_to_one_remote_at_once_one_gets_it() {
+    let router = Router::start_with(options(4));
+    for _ in 0..20 {
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let spec = spec(&format!("udp4://{}", peer.local_addr().unwrap()), FacePersistency::Persistent);
+        let plane = &router.plane;
+        let made = std::thread::scope(|scope| {
+            let asking: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| plane.create_face(spec.clone()).is_ok())).collect();
+            asking.into_iter().map(|asking| asking.join().unwrap()).filter(|made| *made).count()
+        });
+        assert_eq!(made, 1);
+    }
+}
+
+/// IS-33: what is asked for with CanBePrefix at one worker is answered by what comes in at another,
+/// under a longer name, from the PIT and from the content store.
+#[test]
+fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
+    let router = Router::start_with(options(2));
+    // A new face goes to the worker that reads the fewest: of two that come one after the other
+    // each has its own, so of these four consumers two are with the producer and two are not.
+    let (mut producer, face) = router.connect();
+    router.route("/a", face);
+    let mut consumers: Vec<App> = (0..4).map(|_| router.connect().0).collect();
+    let ask =
+        |uri: &str, n: u8| InterestBuilder::new(support::name(uri)).can_be_prefix().nonce([n; 4]).build();
+    for n in 0..50 {
+        let (short, long) = (format!("/a/{n}"), format!("/a/{n}/version/segment"));
+        for (who, consumer) in consumers.iter_mut().enumerate().take(2) {
+            consumer.send(&ask(&short, who as u8));
+        }
+        // Those that wait meet in one entry, of whichever worker. A second consumer that comes
+        // later than 10 ms after the first has the Interest sent again, so that a busy machine may
+        // leave one of the last round.
+        let asked = std::iter::repeat_with(|| producer.receive()).find(|asked| {
+            let view = namely_wire::LpView::parse(asked).unwrap();
+            let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();
+            assert!(interest.can_be_prefix);
+            interest.name.to_string() == short
+        });
+        assert!(asked.is_some());
+        eventually("both have asked", || router.core.counters().packets.in_interests >= 4 * n + 2);
+        producer.send(&data(&long, 100));
+        for consumer in consumers.iter_mut().take(2) {
+            assert_eq!(consumer.receive_parts().1, data(&long, 100));
+        }
+        for (who, consumer) in consumers.iter_mut().enumerate().skip(2) {
+            consumer.send(&ask(&short, who as u8));
+            assert_eq!(consumer.receive_parts().1, data(&long, 100), "from the content store");
+        }
+    }
+    assert_eq!(router.core.table_sizes().pit, 0);
+}
+
+#[test]
+fn a_peer_that_speaks_while_a_face_to_it_is_made_has_one_face() {
+    let router = Router::start_with(options(4));
+    let local = router.plane.listen(ListenSpec::Udp(([127, 0, 0, 1], 0).into())).unwrap();
+    let address = local.address().unwrap();
+    let peers: Vec<_> = (0..400).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    for (round, peer) in (0..).zip(&peers) {
+        let remote = format!("udp4://{}", peer.local_addr().unwrap());
+        peer.send_to(&interest("/nobody"), address).unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(round % 50 * 4) {
+            std::hint::spin_loop();
+        }
+        match router.plane.create_face(spec(&remote, FacePersistency::Persistent)) {
+            Ok(_) | Err(CreateFaceError::Exists(_)) => (),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // A face to each of them, and none is left that has no worker yet.
+    let of_peers = || router.plane.faces().into_iter().filter(|face| face.uri.starts_with("udp4://"));
+    eventually("each has a face", || of_peers().count() >= peers.len());
+    let mut remotes: Vec<String> = of_peers().map(|face| face.uri).collect();
+    remotes.sort_unstable();
+    let count = remotes.len();
+    remotes.dedup();
+    assert_eq!((remotes.len(), count), (peers.len(), peers.len()));
+}
