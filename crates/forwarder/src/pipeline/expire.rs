@@ -8,6 +8,7 @@ use super::learning::end_discovery;
 use super::sweep::{sweep_departed, sweep_pending};
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
+use crate::pit::entry::PitEntry;
 use crate::reserve::Reserve;
 use crate::strategy::memory_id::MemoryId;
 use crate::tables::Tables;
@@ -84,19 +85,31 @@ fn end_pending<B: PacketBuf, R: RawMutex, O: Output<B>>(
             None => break,
             Some(Expired::Nothing) => {}
             Some(Expired::Entry(mut entry)) => {
-                tables.counters.unsatisfied.add(1);
-                if entry.memory != MemoryId::NONE {
-                    Hooks::of(tables).on_timeout(&entry, now_ns);
-                    end_discovery(&tables.faces, &tables.counters, &entry, now_ns, out);
-                }
-                tables.dead_nonces.add_sent(&entry, &tables.names.hasher, now_ns);
-                if let Some(tracer) = out.tracer() {
-                    tracer.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
-                }
+                end_entry(tables, &entry, now_ns, out);
                 tables.pit.recycle(&mut entry);
             }
         }
     }
     // Once for all: the ids of one call go back to their stripes in one go.
     tables.settle(&reserve);
+}
+
+/// Ends one pending Interest that nothing has answered. It has a frame of its own: that of its
+/// caller holds the entry, and a kernel allows 1,024 octets for each.
+#[inline(never)]
+fn end_entry<B: PacketBuf, R: RawMutex, O: Output<B>>(
+    tables: &Tables<B, R>,
+    entry: &PitEntry<B>,
+    now_ns: u64,
+    out: &mut O,
+) {
+    tables.counters.unsatisfied.add(1);
+    if entry.memory != MemoryId::NONE {
+        Hooks::of(tables).on_timeout(entry, now_ns);
+        end_discovery(&tables.faces, &tables.counters, entry, now_ns, out);
+    }
+    tables.dead_nonces.add_sent(entry, &tables.names.hasher, now_ns);
+    if let Some(tracer) = out.tracer() {
+        tracer.ended(&entry.packet, entry.in_records.len(), entry.out_records.len());
+    }
 }
