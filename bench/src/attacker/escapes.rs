@@ -1,4 +1,4 @@
-//! A router whose refusals are text that a terminal would obey.
+//! A router that puts escape sequences into its refusals.
 
 use std::io;
 use std::net::TcpListener;

@@ -1,10 +1,10 @@
-//! The pace of an attack: its end, its steps, and what it counts.
+//! The pace of an attack: its end, its steps and its counts.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long an attacker sleeps between two portions of what it sends.
+/// How long an attacker sleeps between two portions of packets.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 
 /// Counts of an attack, by name.

@@ -52,7 +52,7 @@ pub(super) fn neighbor(attack: Attack, place: &Place, end: &End) -> io::Result<D
             };
             let Ok(interest) = InterestView::parse(packet) else { return true };
             if is_hello(&interest) {
-                // The challenge, by whose answer it becomes a neighbor.
+                // The answer to this challenge makes it a neighbor.
                 answers.extend(sender.identity.reply(packet, &own));
                 proofs += 1;
             } else {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What attackers did, by attack and what it is called.
+/// Counts of the attackers, by attack and by name.
 pub(super) type Sent = BTreeMap<String, u64>;
 
 /// One attack. The names on the command line and in the output are fixed.

@@ -18,7 +18,7 @@ pub(crate) const TREE: &str = "tree";
 /// The name, in the served folder, of a folder of files with strange names.
 pub(super) const STRANGE: &str = "strange";
 
-/// Makes the folder of files whose names a terminal would obey in `served`.
+/// Makes, in `served`, the folder of files with escape sequences in their names.
 pub(super) fn prepare_strange(served: &Path) -> Result<(), Error> {
     let folder = served.join(STRANGE);
     let make = || {

@@ -214,7 +214,7 @@ impl World {
         Some(Producer { version: self.place.fresh_version.clone(), file: fs::read(&self.fresh).ok()? })
     }
 
-    /// The name of a folder whose files have names that a terminal would obey.
+    /// The name of the folder of files with escape sequences in their names.
     pub(super) fn strange(&self) -> String {
         format!("{FILES}/{}", tree::STRANGE)
     }

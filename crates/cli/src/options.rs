@@ -36,7 +36,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// Users whose routers are trusted too.
+    /// Users with trusted routers, beside this user and root.
     pub fn trusted(&self) -> String {
         self.trust_router_of.clone().unwrap_or_default()
     }
@@ -46,7 +46,7 @@ impl Global {
 /// is not taken for one.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The fault, as text.
 pub fn name(text: &str) -> Result<Name, String> {
     namely_daemon::parse_name(text)
 }

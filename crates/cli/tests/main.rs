@@ -9,7 +9,6 @@ mod ethernet;
 mod files;
 mod foreign;
 mod hops;
-mod imports;
 mod logs;
 mod management;
 mod memif;

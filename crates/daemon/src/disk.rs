@@ -1,5 +1,5 @@
-//! The content store's disk: its folder or device, what management shows of it and changes in it.
-//! What workers ask of it is in `namely_dataplane`.
+//! The content store's disk: its folder or device, and its management. The workers' requests to it
+//! are in `namely_dataplane`.
 
 use std::io;
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Disk {
         })))
     }
 
-    /// What workers share of it.
+    /// The part that workers share.
     pub(crate) fn shared(&self) -> &Arc<dataplane::Disk> {
         &self.shared
     }

@@ -1,4 +1,4 @@
-//! What forwards: the data plane and its core, or the kernel's forwarder beside them.
+//! The forwarder of a router: the data plane with its core, or the kernel's forwarder beside them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use namely_mgmt::Control;
 use crate::config::Config;
 use crate::kernel::Kernel;
 
-/// What forwards, for everything that acts on it: management, services, threads that make faces.
+/// The forwarder, as management, services and the threads that make faces reach it.
 #[derive(Clone)]
 pub(crate) struct Home {
     pub(crate) plane: Arc<DataPlane>,

@@ -1,6 +1,6 @@
-//! The router as a library: what configures and controls a data plane (`namely-dataplane`).
+//! The router as a library: configuration and control of a data plane (`namely-dataplane`).
 //!
-//! [`run`] is what `namelyd` does; [`Router`] is a router inside another program.
+//! `namelyd` calls [`run`]; another program hosts a [`Router`].
 #![deny(unsafe_code)]
 
 mod args;

@@ -99,7 +99,7 @@ impl Router {
         let plane = Arc::new(plane);
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
         let (orders, received) = OrderSender::new(&inbox);
-        // From here on a failure stops what has started, as this is dropped.
+        // From here on a failure drops `router`, which stops every part that has started.
         let mut router = Router {
             orders: orders.clone(),
             control: None,

@@ -94,7 +94,7 @@ struct Asked {
     slot: u64,
 }
 
-/// What another router signs with.
+/// The signer of another router.
 fn other_signer() -> Signer {
     Neighbor::with_new_key("fake").unwrap().signer
 }

@@ -9,15 +9,15 @@ pub struct Counters {
     pub requests: AtomicU64,
     /// Connections that were one more than there may be.
     pub refused_full: AtomicU64,
-    /// Requests for a host by whose name nobody may call the page.
+    /// Requests with a Host that the page does not accept.
     pub refused_host: AtomicU64,
     /// Requests without the token, or with another.
     pub refused_token: AtomicU64,
-    /// Requests for what there is not, or that cannot be read.
+    /// Requests that are malformed or name an unknown resource.
     pub refused: AtomicU64,
     /// Requests that were one more of their kind than there may be at once.
     pub refused_busy: AtomicU64,
-    /// Clients that took too long to ask, or to take what they asked for.
+    /// Clients that took too long to send a request or to read the answer.
     pub slow: AtomicU64,
     /// Times that a page got the whole state anew, because it had not kept up with changes.
     pub lagged: AtomicU64,

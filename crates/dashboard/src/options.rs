@@ -13,9 +13,9 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The routers' addresses; `None` is the one in the usual places.
     pub routers: Vec<Option<String>>,
-    /// Users whose routers on this machine are trusted too.
+    /// Users with trusted routers on this machine, beside this user and root.
     pub trust_router_of: String,
-    /// Who is believed of what is fetched.
+    /// The trust in producers of fetched Data.
     pub trust: namely_socket::Trust,
     /// Names by which browsers may call it, beside addresses and `localhost`.
     pub hosts: Vec<String>,

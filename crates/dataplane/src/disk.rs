@@ -33,8 +33,8 @@ pub struct Disk {
     times: AllTimes,
 }
 
-/// What a worker does as that of NB-Cache's prototype did, and as none should: experiments compare
-/// with it, and configuration files cannot say it.
+/// The behavior of NB-Cache's prototype. Only experiments select it, to compare with it; no
+/// configuration key does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prototype {
     /// The worker reads and writes, and waits meanwhile.
@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what is sent, and has a disk.
+    /// Counts sent packets, and has a disk.
     struct Sink<'a>(usize, DiskAccess<'a>);
 
     impl<'a> Output<Packet> for Sink<'a> {

@@ -1,4 +1,4 @@
-//! What a worker gives the core for one call: the ports that packets go to, the disk below the
+//! The worker's side of one call of the core: the ports that packets go to, the disk below the
 //! content store in memory, and the traces.
 
 use std::sync::Arc;
@@ -71,15 +71,14 @@ impl Ports {
     }
 }
 
-/// What a worker sends by, whatever else it gives the core.
+/// The sending half, which every sink of a worker has.
 pub(super) struct Egress {
     shared: Arc<DataPlaneShared>,
     pub(super) ports: Ports,
-    /// What the forwarder sent to the control thread, at most what one call makes: given to it when
-    /// the call has ended and its counters are added up, so that whoever asks for them finds his
-    /// own Interest counted.
+    /// Packets of one call to the control thread. The worker hands them over after the call, when
+    /// its counters are added up: a client that reads counters finds its own Interest counted.
     internal: Vec<ControlPacket>,
-    /// What came with packets of the batch.
+    /// Announcements that came with packets of the batch.
     pub(super) announced: Announced,
 }
 
@@ -97,10 +96,10 @@ impl Egress {
     }
 }
 
-/// Takes what the forwarder sends to the faces' ports. With `DISK` the worker may have a disk, and
-/// with `TRACE` packets may be traced; without, the compiler leaves out every call that leads
-/// there. So the pipelines exist three times: without either, with a disk, and with both for the
-/// few packets that are traced.
+/// Takes packets of the forwarder to the faces' ports. With `DISK` the worker may have a disk, and
+/// with `TRACE` packets may be traced; without them, the compiler removes these calls. So the
+/// pipelines exist three times: without either, with a disk, and with both for the few packets that
+/// are traced.
 pub(super) struct Sink<'a, const DISK: bool, const TRACE: bool> {
     io: &'a mut Io,
     egress: &'a mut Egress,
@@ -156,7 +155,7 @@ impl<'a, const DISK: bool, const TRACE: bool> Output<Packet> for Sink<'a, DISK, 
     }
 }
 
-/// The disk, for whom the packet's face stands.
+/// The disk, on behalf of the owner of the packet's face.
 impl<const DISK: bool, const TRACE: bool> Tier<Packet> for Sink<'_, DISK, TRACE> {
     const MAY_BE: bool = DISK;
 
@@ -199,7 +198,7 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
         Sink { io, egress, disk, trace }
     }
 
-    /// The packet is over: what was taken down of it goes to its traces.
+    /// The packet is over: its record goes to its traces.
     pub(super) fn end_trace(self) {
         if let Some(trace) = self.trace {
             trace.end();
@@ -218,7 +217,7 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
         };
         let Outgoing { packet, headers, hop_limit } = outgoing;
         let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
-        // What does not get in is counted at the port. Applications learn no routes.
+        // The port counts announcements that find no room. Applications learn no routes.
         if !self.egress.announced.is_empty()
             && let Some(announcement) = self.egress.announced.with(&packet)
             && port.reach() != Reach::Local

@@ -43,7 +43,7 @@ struct Ring {
 }
 
 impl Trace {
-    /// A trace of what is below `prefix`, with a ring for each worker.
+    /// A trace of names below `prefix`, with a ring for each worker.
     pub fn new(prefix: Name, workers: usize) -> Self {
         Trace { prefix, rings: (0..workers).map(|_| Mutex::default()).collect() }
     }
@@ -143,12 +143,13 @@ fn about(packet: &[u8]) -> TraceEntry {
     }
 }
 
-/// What the disk has read is about to be processed: its name is that of what is sent of it.
+/// The core is about to process Data that the disk has read. Its name is that of the packet sent
+/// for it.
 pub(super) fn disk_read() -> TraceEntry {
     TraceEntry { kind: TracedKind::DiskRead, ..about(&[]) }
 }
 
-/// Takes down what becomes of packets during one call of the core.
+/// Records the steps of packets during one call of the core.
 pub(super) struct PacketTrace<'a> {
     traces: &'a Traces,
     worker: usize,

@@ -48,7 +48,7 @@ pub struct Config {
     pub rib: RibLimits,
     /// Of the BPT.
     pub bindings: BindingLimits,
-    /// Of strategy choices, and of what strategies remember.
+    /// Of strategy choices, and of the strategies' memory.
     pub strategies: StrategyLimits,
     /// Of registered objects.
     pub objects: ObjectLimits,

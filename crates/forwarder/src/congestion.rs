@@ -66,7 +66,7 @@ pub(crate) fn hear(counters: &TierCounters, ingress: &FaceHold<'_>, view: &Inter
     counters.announcements_heard.add(1);
 }
 
-/// What is said to neighbours of the load of this router's tier.
+/// The reports of this router's tier load to its neighbors.
 pub(crate) struct Announcements<R> {
     /// How often it is said, ns; 0: never.
     interval_ns: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Announcements<R> {
     told: LeafLock<R, Told>,
 }
 
-/// What an announcement is made with and counted by.
+/// Strategy and counters of an announcement.
 #[derive(Clone, Copy)]
 pub(crate) struct Announcing<'t> {
     pub(crate) counters: &'t TierCounters,

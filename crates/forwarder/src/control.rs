@@ -1,9 +1,9 @@
-//! The control path: what administrators, routing and applications do with each table, and readings
-//! of them.
+//! The control path: changes of each table by administrators, routing and applications, and
+//! snapshots of it.
 //!
-//! Each table is reached by a type here that borrows the table and what a change of it touches
-//! besides; no other lock can be taken by its methods. None of these waits for a packet to be
-//! processed, and long walks release the lock of their table in between.
+//! Each table has a type here that borrows the table and the parts that a change of it touches. Its
+//! methods can take no other lock. None of these waits for a packet to be processed, and long walks
+//! release the lock of their table in between.
 
 mod bindings;
 mod cs;

@@ -11,7 +11,7 @@ pub enum ConfigError {
         /// The field of [`crate::Config`].
         limit: &'static str,
     },
-    /// A limit is beyond what a table can hold.
+    /// A limit exceeds the capacity of the table.
     TooLarge {
         /// The field of [`crate::Config`].
         limit: &'static str,

@@ -56,7 +56,7 @@ pub struct ExplainedHop {
     pub measured: Measured,
 }
 
-/// What would become of an Interest for `name`.
+/// Explains how the tables would handle an Interest for `name`.
 pub(crate) fn explain<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, name: NameRef<'_>) -> Explanation {
     tables.names.with(name, |key| {
         let (strategy_components, named) = tables.strategies.find_choice(key);

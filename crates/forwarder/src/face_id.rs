@@ -10,12 +10,12 @@ use core::fmt;
 pub struct FaceId(pub u64);
 
 impl FaceId {
-    /// No face: what the id of an orphaned face reads as.
+    /// No face. The id of a released face reads so.
     pub const NONE: FaceId = FaceId(0);
     /// The permanent upper face that leads from the FIB to the BPT. It can be a next hop; nothing
     /// can be received from it and it cannot be released.
     pub const LOCAL: FaceId = FaceId(1);
-    /// What IncomingFaceId says on Data from the content store (the number that NFD uses).
+    /// The IncomingFaceId of Data from the content store; NFD uses the same number.
     pub const CONTENT_STORE: FaceId = FaceId(254);
     /// The smallest id that registration gives out (as in NFD).
     pub const FIRST: FaceId = FaceId(256);
@@ -36,7 +36,7 @@ pub(crate) struct FaceKey {
 }
 
 impl FaceKey {
-    /// What no key is less than.
+    /// The least key.
     pub(crate) const FIRST: FaceKey = FaceKey { slot: 0, generation: 0 };
 
     /// The face `local`.

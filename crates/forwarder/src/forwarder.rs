@@ -42,7 +42,7 @@ pub struct Forwarder<B, R> {
     pub(crate) tables: Tables<B, R>,
 }
 
-/// What tables take, for homes that hold it to their limits when they are compiled.
+/// The sizes of the tables, which homes compare with their limits at compile time.
 impl<B, R> Forwarder<B, R> {
     /// Octets of a bucket of the PIT with its lock (`IS-34`).
     pub const PIT_BUCKET_OCTETS: usize = Pit::<B, R>::BUCKET_OCTETS;
@@ -106,16 +106,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         tables.settle(reserve);
     }
 
-    /// Ends pending Interests (guide 4.2.6, Interest Finalize) whose time is over, runs the
-    /// timers of strategies, and returns when to call again; `None` if nothing waits. A pending
-    /// Interest ends within about a millisecond after its lifetime, silently. `out` is for what is
-    /// sent on a timer: announcements of a congested tier.
+    /// Ends pending Interests (guide 4.2.6, Interest Finalize) whose time is over, runs the timers
+    /// of strategies, and returns when to call again; `None` if nothing waits. A pending Interest
+    /// ends within about a millisecond after its lifetime, silently. `out` takes packets that a
+    /// timer sends: announcements of a congested tier.
     pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
         self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
     }
 
-    /// The same, but of each kind of thing no more than `budget` are done: for a home under whose
-    /// calls nothing else runs. What a call takes grows with the budget alone.
+    /// The same, with at most `budget` steps of each kind, for a home that does nothing else during
+    /// a call. The cost of a call grows with the budget alone.
     pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
         expire_within(&self.tables, now_ns, budget, out)
     }
@@ -155,24 +155,24 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Makes all memory now that packets may need of the PIT and of the content store with the
-    /// limits of [`crate::Config`]. After that packets allocate what single entries need, never a
+    /// limits of [`crate::Config`]. After that, packets allocate memory for single entries, never a
     /// chunk, unless the content store's limits or policy are changed.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfMemory`]. What was made stays.
+    /// [`ConfigError::OutOfMemory`]. Chunks that were made stay.
     pub fn prepare(&self) -> Result<(), ConfigError> {
         self.tables.pit.prepare(self.tables.config.pit.entries_max)?;
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
     }
 
-    /// Makes the next chunk of each table whose last one is more than half used, and of the content
-    /// store's hash tables one, if they are in use and lack any. Returns true if it made something:
-    /// then it is worth calling again.
+    /// Makes the next chunk of each table that uses more than half of its last one, and of the
+    /// content store's hash tables one, if they are in use and lack any. Returns true if it made
+    /// something: then it is worth calling again.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfMemory`]. What was made stays.
+    /// [`ConfigError::OutOfMemory`]. Chunks that were made stay.
     pub fn grow(&self) -> Result<bool, ConfigError> {
         let grown = [
             self.tables.pit.grow()?,
@@ -194,7 +194,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
 /// Faces. Their release concerns all tables.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Adds a face that pays alone for what it has in the tables.
+    /// Adds a face that is charged alone for its entries in the tables.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.register(spec, |_| Holder::Given(holder))
     }
 
-    /// What its release takes is made now: to release needs no memory.
+    /// The memory of its release is allocated now, so that a release cannot fail.
     fn register(
         &self,
         spec: FaceProperties,
@@ -236,10 +236,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         entered
     }
 
-    /// Removes a face with its next hops, bindings, and what it waits for: a pending Interest of
-    /// which it was the only downstream ends. Never waits for packets that hold it; all
-    /// but a few entries are cleared by later calls of [`Forwarder::expire`], and no packet goes to
-    /// the face from now on.
+    /// Removes a face with its next hops, its bindings and its pending Interests: an Interest ends
+    /// if the face was its only downstream. Never waits for packets that hold it; all but a few
+    /// entries are cleared by later calls of [`Forwarder::expire`], and no packet goes to the face
+    /// from now on.
     ///
     /// # Errors
     ///
@@ -268,8 +268,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         // After the face is gone from the table, so that `DiscoveryControl` cannot enter it again
         // unseen.
         self.tables.discovery.lock().forget(key);
-        // Whatever tables enter for the face from here on they take out again: see
-        // [`Faces::has_gone`]. What they have entered before, the sweeps find.
+        // A table that enters the face from here on removes the entry itself: see
+        // [`Faces::has_gone`]. The sweeps find entries made before.
         self.tables.departed.add(key);
         sweep_departed(&self.tables, budget);
         Ok((key, released))
@@ -330,8 +330,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.regions.set(regions);
     }
 
-    /// From now on a question that follows a name hop by hop, and ends here, goes to this face;
-    /// with [`FaceId::NONE`] it is dropped as any Interest whose HopLimit ends.
+    /// From now on a traceroute Interest that ends here goes to this face. With [`FaceId::NONE`] it
+    /// is dropped, as any Interest with an exhausted HopLimit.
     pub fn set_explainer(&self, face: FaceId) {
         self.tables.explainer.set(face);
     }
@@ -376,7 +376,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// What would become of an Interest for `name`.
+    /// Explains how the tables would handle an Interest for `name`.
     pub fn explain(&self, name: NameRef<'_>) -> Explanation {
         explain(&self.tables, name)
     }

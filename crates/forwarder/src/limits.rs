@@ -8,7 +8,7 @@ use crate::error::ConfigError;
 use crate::shares::Names;
 use crate::slab::ENTRIES_MAX;
 
-/// Largest limit of [`StrategyLimits::prefixes_max`]: what names a record has 20 bits for its
+/// Largest limit of [`StrategyLimits::prefixes_max`]: the id of a record has 20 bits for its
 /// number.
 pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
 
@@ -22,9 +22,9 @@ pub const WALK_PLACES: u32 = 1024;
 /// Limits of the PIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PitLimits {
-    /// Maximum number of pending Interests. When full, one of a holder that has more gives way to a
-    /// new one of a holder that has less ([`crate::HolderId`]); who has most is refused. Both are
-    /// told by a Congestion Nack.
+    /// Maximum number of pending Interests. When full, a new Interest replaces one of a holder that
+    /// has more ([`crate::HolderId`]); the holder with most is refused. A Congestion Nack reports
+    /// both.
     pub entries_max: usize,
     /// Maximum number of pending Interests that one face may have. Beyond it, a new Interest of
     /// that face is refused with a Congestion Nack.
@@ -56,7 +56,7 @@ impl Default for PitLimits {
 }
 
 impl PitLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("pit_entries_max", self.entries_max)?;
         needed("pit_entries_per_face_max", self.entries_per_face_max)?;
@@ -86,7 +86,7 @@ impl Default for CsLimits {
 }
 
 impl CsLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         at_most("cs_packets_max", self.packets_max, ENTRIES_MAX)?;
         at_most("cs_entries_max", self.entries_max, ENTRIES_MAX)
@@ -109,7 +109,7 @@ impl Default for FibLimits {
 }
 
 impl FibLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("fib_entries_max", self.entries_max)?;
         needed("nexthops_max", self.nexthops_max)
@@ -135,7 +135,7 @@ impl Default for RibLimits {
 }
 
 impl RibLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("rib_routes_max", self.routes_max)
     }
@@ -164,7 +164,7 @@ impl Default for BindingLimits {
 }
 
 impl BindingLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("bindings_max", self.entries_max)
     }
@@ -174,7 +174,7 @@ impl BindingLimits {
     }
 }
 
-/// Limits of the strategy choices, and of what strategies remember.
+/// Limits of the strategy choices, and of the strategies' memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyLimits {
     /// Maximum number of names that have a strategy of their own. When full, a new choice is
@@ -195,7 +195,7 @@ impl Default for StrategyLimits {
 }
 
 impl StrategyLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("strategy_choices_max", self.choices_max)?;
         // Strategies may be left without memory.
@@ -220,7 +220,7 @@ impl Default for ObjectLimits {
 }
 
 impl ObjectLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("objects_max", self.objects_max)?;
         needed("object_names_max", self.names_max)
@@ -244,7 +244,7 @@ impl Default for DeadNonceLimits {
 }
 
 impl DeadNonceLimits {
-    /// Refuses what the table cannot have.
+    /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("dead_nonces_max", self.entries_max)
     }

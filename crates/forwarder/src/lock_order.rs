@@ -6,13 +6,13 @@
 //!
 //! 1. [`RibLock`]: the RIB of a [`crate::Router`]. All that follow are taken under it.
 //! 2. [`NameLock`]: the work memory for the names of control calls. Under it those of PIT and
-//!    content store, of writers, of what strategies remember, and of discovery.
+//!    content store, of writers, of the strategies' memory, and of discovery.
 //! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it that of writers.
-//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry those of writers, of what
-//!    strategies remember and of discovery, and the PIT's own stripes, wheels and grants.
+//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry those of writers, of the
+//!    strategies' memory and of discovery, and the PIT's own stripes, wheels and grants.
 //! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it that
-//!    of what strategies remember.
-//! 6. [`MemoryLock`]: a part of what strategies remember. Nothing is taken under it.
+//!    of the strategies' memory.
+//! 6. [`MemoryLock`]: a part of the strategies' memory. Nothing is taken under it.
 //! 7. [`DepartedLock`]: faces that have gone. Under it the grants of the PIT.
 //! 8. [`LeafLock`]: dead Nonces, discovery, announcements, regions, the list of faces. Nothing is
 //!    taken under it.
@@ -74,7 +74,8 @@ pub(crate) trait Holds<const LEVEL: u8> {}
 
 impl<R: RawMutex, T, const LEVEL: u8> Holds<LEVEL> for Guard<'_, R, T, LEVEL> {}
 
-/// Whoever can name an entry has locked it, or has taken it out of the table and is its one owner.
+/// A thread that has a reference to an entry has locked it, or has taken it out of the table and is
+/// its only owner.
 impl<B> Holds<PIT_ENTRY> for PitEntry<B> {}
 
 impl<R: RawMutex, T, const LEVEL: u8> Lock<R, T, LEVEL> {
@@ -102,7 +103,7 @@ impl<R: RawMutex, T, const LEVEL: u8> Lock<R, T, LEVEL> {
         self.0.try_lock().map(Guard)
     }
 
-    /// The lock as readers without a lock take it who have met too many writers.
+    /// The lock, taken by a lock-free reader that has met too many writers.
     #[inline(always)]
     pub(crate) fn mutex(&self) -> &Mutex<R, T> {
         &self.0

@@ -14,7 +14,7 @@ use crate::lock_order::{NameGuard, NameLock};
 use crate::pool::boxed;
 use crate::prefix_table::{Key, NameOctets};
 
-/// What makes keys of names.
+/// Makes keys of names.
 pub(crate) struct NameKeys<R> {
     pub(crate) hasher: NameHasher,
     work: NameLock<R, Work>,
@@ -49,7 +49,7 @@ impl<R: RawMutex> NameKeys<R> {
         Ok(NameKeys { hasher, work: NameLock::new(Work::new()?) })
     }
 
-    /// Runs `with` on the key of `name`. What it does is short and comes by no other key: it holds
+    /// Runs `with` on the key of `name`. `with` must be short and must make no other key: it holds
     /// the work memory of all control calls.
     pub(crate) fn with<T>(&self, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
         with(Key::filled(&self.hasher, name, self.work.lock().hashes()))

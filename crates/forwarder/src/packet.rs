@@ -63,9 +63,9 @@ pub struct Outgoing<B> {
 
 /// Takes the packets that the core sends.
 ///
-/// What a home has beside that are types of their own: a [`Tier`] below the content store in
-/// memory, and a [`Tracer`] that is told what is decided of packets. A home without one names `()`
-/// and leaves the method as it is: the compiler then leaves out all that leads there.
+/// A home may also bring a [`Tier`] below the content store in memory, and a [`Tracer`] that
+/// records the decisions on packets. A home without one names `()` and keeps the default method;
+/// the compiler then removes the calls.
 pub trait Output<B> {
     /// The tier of this home.
     type Tier: Tier<B>;

@@ -99,7 +99,7 @@ struct Stale {
     again: bool,
 }
 
-/// What a route leads to, and what it is charged to.
+/// The next hop of a route, and the owner that is charged for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteOwner {
     pub(crate) face: FaceKey,

@@ -1,6 +1,5 @@
 //! The parts of a forwarder. Each is a type with its own limits, its own methods and its own locks;
-//! what is done with several of them stands in `pipeline` for packets, and in `control` for the
-//! control path.
+//! work on several of them is in `pipeline` for packets, and in `control` for the control path.
 
 use lock_api::RawMutex;
 
@@ -27,10 +26,10 @@ use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::strategy::{StrategyChoice, StrategyMemory};
 
-/// All tables, and what goes with them.
+/// All tables and their counters.
 pub(crate) struct Tables<B, R> {
     pub(crate) config: Apart<Config>,
-    /// What makes keys of names.
+    /// Makes keys of names.
     pub(crate) names: NameKeys<R>,
     pub(crate) random: Random,
     pub(crate) faces: Apart<Faces<R>>,
@@ -41,18 +40,18 @@ pub(crate) struct Tables<B, R> {
     pub(crate) strategies: Apart<StrategyChoice<R>>,
     /// The registered objects (VIP).
     pub(crate) objects: Objects<R>,
-    /// What strategies remember of prefixes.
+    /// The strategies' memory of prefixes.
     pub(crate) memory: StrategyMemory<R>,
     /// The faces that discoveries go to (self-learning).
     pub(crate) discovery: Discovery<R>,
-    /// What neighbours know of the load of the tier.
+    /// The reports of the tier load to neighbors.
     pub(crate) announcements: Announcements<R>,
     pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
     pub(crate) departed: Departed<R>,
     pub(crate) counters: Apart<Counters>,
-    /// What answers Interests that follow a name hop by hop.
+    /// Answers traceroute Interests.
     pub(crate) explainer: Explainer,
 }
 
@@ -84,13 +83,13 @@ impl<B: PacketBuf, R: RawMutex> Tables<B, R> {
         })
     }
 
-    /// Gives back what was taken for packets and not used.
+    /// Returns ids that were reserved for packets and not used.
     pub(crate) fn settle(&self, reserve: &Reserve) {
         self.pit.settle(reserve);
         self.cs.settle(reserve);
     }
 
-    /// What announcements of the tier's load are made with.
+    /// Strategy and counters for announcements of the tier's load.
     pub(crate) fn announcing(&self) -> Announcing<'_> {
         Announcing { counters: &self.cs.tier, random: &self.random }
     }

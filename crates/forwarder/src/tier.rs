@@ -1,11 +1,11 @@
 //! A tier below the content store in memory: a store on disk, which the home brings.
 //!
-//! The core asks it by [`Tier::read`] for what the memory does not hold and neither waits nor does
-//! I/O: an Interest whose Data is being read is *parked* in its PIT entry, which waits for
-//! [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). What leaves the memory is
-//! offered to it by [`Tier::write`].
+//! By [`Tier::read`] the core requests Data that the memory does not hold. It neither waits nor
+//! does I/O: an Interest whose Data is being read is *parked* in its PIT entry, which waits for
+//! [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). [`Tier::write`] offers it Data
+//! that leaves the memory.
 //!
-//! # What the tier is asked
+//! # Requests to the tier
 //!
 //! An Interest that makes a new PIT entry, once, unless it chooses its upstream itself
 //! (NextHopFaceId). One that joins an entry is aggregated; one that comes again from a face that
@@ -26,7 +26,8 @@ pub trait Tier<B> {
     /// were asked for.
     const MAY_BE: bool = true;
 
-    /// An Interest asks for what the memory does not hold. Called with no lock held; must not wait.
+    /// An Interest requests Data that the memory does not hold. Called with no lock held; must not
+    /// wait.
     fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer;
 
     /// Returns true while as many requests pend as the threshold says.
@@ -38,11 +39,11 @@ pub trait Tier<B> {
     /// held; must not wait.
     fn write(&mut self, leaving: Leaving<B>) -> TierWrite;
 
-    /// A packet is about to be processed: what is sent and asked from now on is its doing. For who
-    /// times it.
+    /// A packet is about to be processed; it causes all following calls. For a home that measures
+    /// times.
     fn packet_begins(&mut self) {}
 
-    /// The memory answers an Interest, by what is sent next. For who times it.
+    /// The memory answers an Interest with the next packet sent. For a home that measures times.
     fn answers_from_memory(&mut self) {}
 }
 
@@ -172,7 +173,7 @@ pub enum TierWrite {
     Busy,
 }
 
-/// Who marks Data that comes from the tier.
+/// The routers that mark Data from their tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TierMarking {
     /// Nobody.

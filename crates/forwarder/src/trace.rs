@@ -1,12 +1,12 @@
-//! What the core says of a packet to a home that traces it, by its [`Tracer`].
+//! The steps of a packet that the core reports to the [`Tracer`] of a home.
 //!
-//! A step is a word and perhaps a number, not what led to it: who wants that looks at the packet,
-//! which the home has. No step is made for a home without a tracer.
+//! A step is a word and perhaps a number, without its cause: the home has the packet and can look
+//! there. No step is made for a home without a tracer.
 
 use crate::counters::DropReason;
 
-/// Is told what becomes of packets while they are processed. Both methods may be called under a
-/// lock: they must neither wait nor call back.
+/// Receives the steps of packets while they are processed. Both methods may be called under a lock:
+/// they must neither wait nor call back.
 pub trait Tracer<B> {
     /// Something was decided of the packet that is being processed.
     fn decided(&mut self, step: Step);

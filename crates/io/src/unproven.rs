@@ -80,7 +80,7 @@ impl RateLimit {
         let _ = self.paid_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid);
     }
 
-    /// Returns what was charged for `octets`.
+    /// Takes back the charge for `octets`.
     fn refund(&self, octets: u64) {
         if self.bps == 0 {
             return;

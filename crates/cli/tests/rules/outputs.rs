@@ -1,5 +1,5 @@
-//! A program prints through one module of its crate, whose functions accept escaped text only. A
-//! print elsewhere would send names of files and foreign text to the terminal as they are.
+//! A program prints through one module of its crate. The functions of that module accept escaped
+//! text only. A print elsewhere would send file names and foreign text to the terminal unescaped.
 
 use std::fs;
 use std::path::Path;

@@ -227,7 +227,7 @@ pub struct Prototype {
 }
 
 impl Prototype {
-    /// What of it concerns workers.
+    /// The part of it that concerns workers.
     pub(crate) fn of_workers(self) -> namely_dataplane::Prototype {
         namely_dataplane::Prototype { blocks: self.blocks, heard_late: self.heard_late }
     }

@@ -114,7 +114,7 @@ impl ControlThread {
         self.services.iter().find_map(|service| service.notice(&self.home, now().ns))
     }
 
-    /// Takes in what services have to say.
+    /// Handles the notices of services.
     fn hear_services(&mut self) -> std::ops::ControlFlow<()> {
         while let Some(notice) = self.notice() {
             match notice {
@@ -223,8 +223,8 @@ impl ControlThread {
         }
     }
 
-    /// A face has come, gone or changed its state: management tells of it, and what is wanted of
-    /// the configuration is seen to again.
+    /// A face has come, gone or changed its state. Management reports it, and the control thread
+    /// checks again that every configured face exists.
     fn face_changed(&mut self, event: &FaceEventNotification) {
         let mut replies = Vec::new();
         self.management.face_event(event, now(), &mut replies);
@@ -294,8 +294,8 @@ impl ControlThread {
         if !restart.is_empty() {
             tracing::warn!("these take effect with a restart only: {}", restart.join(", "));
         }
-        // What a service logs of its change follows the line above. Management, which this thread
-        // runs, finds all of it applied.
+        // Lines that a service logs of its change follow the line above. This thread runs
+        // management, which therefore finds the whole configuration applied.
         self.services.iter().for_each(|service| service.apply(&config));
         self.config = config;
     }

@@ -1,4 +1,4 @@
-//! What other threads want of the control thread.
+//! Orders of other threads to the control thread.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
@@ -10,11 +10,11 @@ use crate::config::Config;
 
 /// Something that another thread wants of the control thread.
 pub(crate) enum Order {
-    /// Switch to this configuration, with its policy and what it says of neighbours.
+    /// Switch to this configuration, with its policy and its neighbors.
     Reload(Box<Reload>),
     /// A face for management or a neighbour was made.
     Made(Asker, Box<Result<FaceStatus, CreateFaceError>>),
-    /// Tell what management has counted.
+    /// Send the counters of management.
     Counters(SyncSender<Vec<Counter>>),
     /// Confirm that the control thread and the data plane are well.
     Answer(SyncSender<()>),
@@ -22,13 +22,13 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// What a reload brings, which services have checked.
+/// A new configuration that all services have checked.
 pub(crate) struct Reload {
     pub(crate) config: Config,
     pub(crate) policy: Policy,
 }
 
-/// Who asked for a face.
+/// The requester of a face.
 pub(crate) enum Asker {
     /// A `faces/create` command, by its ticket.
     Command(u64),

@@ -32,7 +32,7 @@ impl Service for NeighborDiscovery {
         config.discovery.settings().map(drop)
     }
 
-    /// From the first face on, workers hand over what is about neighbors.
+    /// From the first face on, workers hand over packets of neighbor discovery.
     fn prepare(&self, start: &Start<'_>) -> Result<(), Failure> {
         let links = WatchedLink::all(start.config);
         if !links.is_empty() {

@@ -97,8 +97,8 @@ impl Running {
         Ok(Running { local, server, stop, waker, thread })
     }
 
-    /// Ends the thread. From then on it holds nothing of the router, the list of services with this
-    /// one in it included, whatever connections are still being answered.
+    /// Ends the thread, and drops its references to the router. The list of services holds this
+    /// service and would otherwise live as long as the last connection.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();

@@ -38,12 +38,12 @@ pub(crate) trait Service: Send + Sync {
     /// on the thread that asks.
     ///
     /// # Errors
-    /// The key and what is wrong, in words.
+    /// The configuration key and its fault, as text.
     fn check(&self, _config: &Config) -> Result<(), String> {
         Ok(())
     }
 
-    /// Does what must precede the first face of a peer.
+    /// Prepares everything that must exist before the first face of a peer.
     ///
     /// # Errors
     /// [`Failure`]: the router does not start.
@@ -79,12 +79,12 @@ pub(crate) trait Service: Send + Sync {
     /// Management has handled a request: routes may have changed.
     fn management_handled(&self, _now_ns: u64) {}
 
-    /// Does what is due; returns when to call again, ns.
+    /// Does the work that is due; returns the time of the next call, ns.
     fn tick(&self, _home: &Home, _now: Now) -> Option<u64> {
         None
     }
 
-    /// Adds what management shows of this service and changes in it.
+    /// Adds the datasets and commands of this service to management.
     fn datasets<'a>(&'a self, _control: &mut Control<'a>) {}
 
     /// Adds its counters.
@@ -99,7 +99,7 @@ pub(crate) trait Service: Send + Sync {
     fn stop(&self) {}
 }
 
-/// What a service starts with.
+/// The surroundings of a service at its start.
 pub(crate) struct Start<'a> {
     pub(crate) config: &'a Config,
     pub(crate) home: &'a Home,
@@ -121,7 +121,7 @@ pub(crate) enum Notice {
     Fatal(String),
 }
 
-/// What services count.
+/// Counters and times of the services.
 #[derive(Debug, Default)]
 pub(crate) struct Measures {
     /// Counters, by the names of docs/counters.md.
@@ -144,7 +144,7 @@ impl Services {
         self.0.iter().map(|service| &**service)
     }
 
-    /// What management acts on and shows: what forwards, and all services.
+    /// The subjects of management: the forwarder and all services.
     pub(crate) fn control<'a>(&'a self, home: &'a Home) -> Control<'a> {
         let mut control = home.control();
         self.iter().for_each(|service| service.datasets(&mut control));

@@ -26,7 +26,7 @@ const SETTLE_US: u64 = 10_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Traces of packets as a service; none where the kernel forwards, whose packets pass no worker.
+/// Traces of packets as a service; none where the kernel forwards: its packets pass no worker.
 #[derive(Default)]
 pub(super) struct PacketTraces(OnceLock<Traces>);
 

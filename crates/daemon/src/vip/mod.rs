@@ -56,10 +56,10 @@ struct Running {
     thread: Thread,
 }
 
-/// Reads what `[vip]` names.
+/// Reads the files that `[vip]` names.
 ///
 /// # Errors
-/// In words: which file and line, and what to do.
+/// The file, the line and the remedy, as text.
 fn read(config: &Config) -> Result<Option<Settings>, String> {
     let Some(vip) = &config.vip else { return Ok(None) };
     if vip.trust == Trust::Signed && folder(config).is_none() {
@@ -75,7 +75,7 @@ fn read(config: &Config) -> Result<Option<Settings>, String> {
 #[derive(Default)]
 pub(crate) struct VirtualPlane {
     running: OnceLock<Running>,
-    /// What was read of the configuration that was checked last, and is not in force yet.
+    /// Settings of the configuration that was checked last and is not in force yet.
     read: Mutex<Option<Settings>>,
 }
 

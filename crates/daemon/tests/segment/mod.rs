@@ -200,7 +200,7 @@ pub fn any_counter(router: &mut Router, label: &str) -> u64 {
     all.find(|counter| counter.label == label && counter.face_id.is_none()).map_or(0, |counter| counter.value)
 }
 
-/// A hostile station; what it cannot do fails the test.
+/// A hostile station; an action that fails ends the test.
 pub struct Attacker(Station);
 
 impl Attacker {

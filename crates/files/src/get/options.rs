@@ -12,18 +12,18 @@ pub struct GetOptions {
     /// Whether the file is on the disk, not only in the system's cache, when it gets its final
     /// name.
     pub sync: bool,
-    /// What this user's journals of partial files are known by; none: fetches that end early leave
-    /// nothing behind, and none is gone on with.
+    /// The secret that marks this user's journals of partial files. Without one, a fetch that ends
+    /// early leaves nothing behind, and no fetch resumes.
     pub secret: Option<ResumeSecret>,
     /// Whether files have the permissions that the producer tells, as far as `umask` lets them.
     pub keep_mode: bool,
     /// Whether an older version may replace the one that was fetched before.
     pub allow_older: bool,
-    /// How old what the producer says of its newest version may be.
+    /// The largest age of the producer's statement about its newest version.
     pub age_max: Option<Duration>,
-    /// Of trees: whether what the producer does not have goes from the directories that are
-    /// fetched.
+    /// Trees: whether files that the producer does not have are deleted from the fetched
+    /// directories.
     pub delete: bool,
-    /// Of trees: whether nothing is fetched, written or removed; what would be is told.
+    /// Trees: whether the fetch only reports its steps, and fetches, writes and removes nothing.
     pub dry_run: bool,
 }

@@ -16,8 +16,8 @@ pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 /// The attribute of a file that says which version of which object it is.
 const VERSION_ATTRIBUTE: &str = "user.namely.version";
 
-/// An error if what the producer says of its newest version is older than wanted, or, where that
-/// counts, of a time that has not come: [`GetOptions::age_max`].
+/// Checks the age of the producer's statement about its newest version against
+/// [`GetOptions::age_max`]: it must be neither too old nor from the future.
 ///
 /// # Errors
 /// [`GetError::TooOld`], [`GetError::Future`], [`GetError::Undated`].
@@ -34,8 +34,8 @@ pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> 
     if age > age_max { Err(GetError::TooOld { object: name(), age, age_max }) } else { Ok(()) }
 }
 
-/// An error if `target` was fetched from a newer version of `object`: whoever can answer in the
-/// producer's place has old signed packets too.
+/// An error if `target` was fetched from a newer version of `object`. A peer that answers in the
+/// producer's place may replay old signed packets.
 pub(super) fn check_newer(object: &Object, target: impl AsFd, path: &Path) -> Result<(), GetError> {
     let mut there = [0; 4096];
     // Without the attribute nothing is known of the file; some file systems have none.

@@ -36,9 +36,9 @@ impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
     }
 
     /// As [`CsControl::configure`], but Data beyond a smaller capacity leaves, and comes into the
-    /// lists of another policy, with calls of [`CsControl::shrink`]: for a home under whose
-    /// calls nothing else runs. Until then no Data comes in for which more than a few would have to
-    /// leave, and what is not in the new lists yet leaves first.
+    /// lists of another policy, with calls of [`CsControl::shrink`]: for a home that does nothing
+    /// else during a call. Until then no Data is admitted that would evict more than a few, and
+    /// Data outside the new lists is evicted first.
     pub fn change(&self, change: &CsChange) {
         self.cs.configure(change);
     }
@@ -61,8 +61,9 @@ impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
     }
 
     /// Calls `visit` with the name of Data at or under `prefix`, its octets, and until when it is
-    /// fresh, until it returns false: of a bounded number of places from `from` on. Returns from
-    /// where on there may be more. What comes and goes meanwhile may be told or not.
+    /// fresh, until it returns false: of a bounded number of places from `from` on. Returns the
+    /// position from which there may be more. Data that comes or goes meanwhile may be visited or
+    /// not.
     pub fn walk(
         &self,
         prefix: NameRef<'_>,

@@ -16,8 +16,8 @@ pub struct DiscoveryControl<'a, R> {
 }
 
 impl<R: RawMutex> DiscoveryControl<'_, R> {
-    /// Whether discoveries of the strategy self-learning go to a face: to groups and neighbours,
-    /// not to whoever happens to have asked something.
+    /// Whether discoveries of the strategy self-learning go to a face: to groups and neighbors, not
+    /// to a face that only sent an Interest.
     ///
     /// # Errors
     ///
@@ -36,8 +36,8 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
     pub fn set_beside(&self, face: FaceId, group: FaceId) -> Result<(), FaceError> {
         let group = self.faces.hold(group).ok_or(FaceError::NotFound)?.key();
         self.choose(face, true, Some(group))?;
-        // The face may have gone since it was looked up, and then its release has not seen what was
-        // entered here: it is taken out again.
+        // The face may be gone since the lookup. Its release then missed this entry, so it is
+        // removed again.
         if self.faces.has_gone(group) {
             self.discovery.lock().forget(group);
         }
@@ -60,8 +60,8 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
         Ok(())
     }
 
-    /// Data from these faces answers what their link's `group` was asked: the home sends them by
-    /// unicast what it sends to the group. Those that were given before do so no longer.
+    /// Data from these faces answers Interests that went to their link's `group`, because the home
+    /// copies the group's packets to them by unicast. The list replaces the one before.
     ///
     /// # Errors
     ///

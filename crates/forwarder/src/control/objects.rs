@@ -24,8 +24,8 @@ pub struct ObjectControl<'a, B, R> {
 impl<B: PacketBuf, R: RawMutex> ObjectControl<'_, B, R> {
     /// Registers the objects of a catalogue by the names of their files, in the place of those
     /// before, and returns how many names there are. Packets are forwarded meanwhile, by the
-    /// catalogue before until this one is whole; memory is made for both. What is cached of objects
-    /// that are there no more has left when this returns.
+    /// catalogue before until this one is whole; memory is made for both. Cached Data of objects
+    /// that are no longer listed is gone when this returns.
     ///
     /// # Errors
     ///
@@ -44,9 +44,9 @@ impl<B: PacketBuf, R: RawMutex> ObjectControl<'_, B, R> {
     }
 
     /// Gives Data of registered objects room in memory: a budget of their own beside that of the
-    /// content store's policy, of which whole objects are kept by plan
-    /// ([`ObjectControl::plan`]). Without any, as it is at first, they are Data as all others.
-    /// What is beyond a smaller budget leaves in turns.
+    /// content store's policy, of which whole objects are kept by plan ([`ObjectControl::plan`]).
+    /// Without any, as it is at first, they are Data as all others. Data beyond a smaller budget is
+    /// evicted in rounds.
     pub fn room(&self, packets_max: usize, octets_max: u64) {
         self.cs.limit_objects(packets_max, octets_max);
     }
@@ -57,18 +57,18 @@ impl<B: PacketBuf, R: RawMutex> ObjectControl<'_, B, R> {
         self.cs.refuse_unregistered(is_only);
     }
 
-    /// Says what is to become of an object's Data. A new object is kept nowhere; one that was in
-    /// the catalogue before has its plan still.
+    /// Sets the plan for an object's Data. A new object is kept nowhere; one that was in the
+    /// catalogue before has its plan still.
     pub fn plan(&self, object: u32, plan: ObjectPlan) {
         self.cs.plan_object(object, plan);
     }
 
-    /// What memory holds of an object.
+    /// The Data of an object in memory.
     pub fn held(&self, object: u32) -> ObjectHeld {
         self.cs.held_object(object)
     }
 
-    /// What memory holds of all objects, and what became of their Data.
+    /// The Data of all objects in memory, and counts of admitted and evicted Data.
     pub fn counts(&self) -> ObjectCounts {
         self.cs.object_counts()
     }
@@ -84,9 +84,9 @@ impl<B: PacketBuf, R: RawMutex> ObjectControl<'_, B, R> {
         self.objects.direct(object, face.and_then(|face| self.faces.key_of(face)));
     }
 
-    /// How many Interests asked for something of an object, since there are objects: those that the
-    /// content store answered and those that joined others among them. What a face asks again while
-    /// it waits, and what neighbours ask ([`ObjectControl::neighbours`]), does not count.
+    /// The number of Interests for an object since the first catalogue, with those that the content
+    /// store answered and those that joined a pending one. Retransmissions of a waiting face and
+    /// Interests of neighbors ([`ObjectControl::neighbours`]) do not count.
     pub fn asked(&self, object: u32) -> u64 {
         self.objects.asked(object)
     }

@@ -36,7 +36,7 @@ impl<R: RawMutex> StrategyControl<'_, R> {
     ///
     /// # Errors
     ///
-    /// [`StrategyError::Root`] for `/`, whose choice can be changed alone.
+    /// [`StrategyError::Root`] for `/`: its choice can be changed, not removed.
     pub fn unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
         self.names.with(prefix, |key| self.strategies.unset(key))
     }

@@ -242,8 +242,8 @@ impl Accounting {
             self.wanted = self.kind;
             return;
         };
-        // The turn flips with the policy: each record tells by it whose list it is on, without a
-        // walk over all of them.
+        // The round flips with the policy. A record that has the other round is on a list of the
+        // former policy, so no walk over all records is needed.
         core::mem::swap(&mut *policy, &mut self.policy);
         (self.kind, self.turn) = (kind, !self.turn);
         self.former = Some(Former { policy, left: self.packets });

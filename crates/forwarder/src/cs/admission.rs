@@ -1,9 +1,9 @@
-//! What a Data needs of the limits, and whether it has it.
+//! The share of the limits that a Data needs, and whether there is room.
 
 use super::index::Handle;
 use super::policy::lists::Record;
 
-/// What a Data takes of the limits, and the hash of its name.
+/// The share of the limits that a Data takes, and the hash of its name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
     pub(super) hash: u64,
@@ -20,7 +20,7 @@ pub(super) struct Amount {
 }
 
 impl Need {
-    /// What one Data takes of the limits.
+    /// The share of the limits that one Data takes.
     pub(super) fn amount(&self) -> Amount {
         Amount { packets: 1, entries: usize::from(self.entries), octets: u64::from(self.octets) }
     }

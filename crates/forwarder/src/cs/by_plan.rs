@@ -111,7 +111,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         for _ in 0..EVICTED_PER_DATA_MAX {
             let mut accounting = self.accounting.0.lock();
             let (entered, left) = accounting.enter_of_object(handle, need, found);
-            // Under the lock, where what it says changes.
+            // Under the lock, because the accounting changes only there.
             self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
             drop(accounting);
             if let Some(left) = left {

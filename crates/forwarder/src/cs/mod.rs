@@ -351,8 +351,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.refused.add(1);
             return;
         }
-        // Linked first and owned after: what is in the index and on no list of the policy is taken
-        // out by nobody but this thread.
+        // Linked first and owned after: Data in the index that is on no list of the policy belongs
+        // to this thread alone, so no other thread removes it.
         let cached = Cached::new(&arriving);
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {
@@ -431,8 +431,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                     self.take_out(id, &reserve);
                     self.settle(&reserve);
                 }
-                // Somebody else owns what was found, or it is not on a list yet: it is on its way
-                // out, or in.
+                // Another thread owns this Data, or it is on no list yet: it is leaving or
+                // arriving.
                 None => return (erased, prefix.hashes.len() > 0),
             }
             erased += 1;

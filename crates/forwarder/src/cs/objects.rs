@@ -34,7 +34,7 @@ const FIRST_LIST: u32 = 1 << 16;
 
 const NO_SLOT: u32 = u32::MAX;
 
-/// What is behind the policy's lock.
+/// The state behind the policy's lock.
 #[derive(Default)]
 pub(super) struct Ledger {
     /// The objects, if there ever were any.

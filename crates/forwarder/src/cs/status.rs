@@ -9,7 +9,7 @@ use super::policy::CsPolicy;
 pub struct CsStatus {
     /// Maximum number of packets it may hold.
     pub packets_max: usize,
-    /// How it chooses what leaves first.
+    /// The eviction policy.
     pub policy: CsPolicy,
     /// True if it takes Data in.
     pub admit: bool,
@@ -31,7 +31,7 @@ pub struct CsStatus {
     pub evicted: u64,
 }
 
-/// Changes of the content store; what is `None` stays.
+/// Changes of the content store; a field that is `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsChange {
     /// Maximum number of packets it may hold.
@@ -40,7 +40,7 @@ pub struct CsChange {
     pub admit: Option<bool>,
     /// True if it answers.
     pub serve: Option<bool>,
-    /// How it chooses what leaves first. Without memory for another policy the old one stays.
+    /// The eviction policy. Without memory for another policy the old one stays.
     pub policy: Option<CsPolicy>,
 }
 

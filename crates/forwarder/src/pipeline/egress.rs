@@ -11,10 +11,10 @@ use crate::faces::{FaceHold, Faces};
 use crate::packet::{Outgoing, Output, PacketBuf};
 use crate::pit::entry::InRecord;
 
-/// What a Data is sent with, whatever the downstream is.
+/// The headers of a Data that do not depend on the downstream.
 #[derive(Clone, Copy)]
 pub(super) struct DataOut {
-    /// What IncomingFaceId says.
+    /// The value of IncomingFaceId.
     pub(super) from: FaceId,
     pub(super) congestion_mark: Option<u64>,
 }

@@ -25,7 +25,7 @@ pub(crate) const TABLES_TURN_NS: u64 = 10_000_000;
 /// How long after a turn of Data of objects that leave the next one comes.
 pub(crate) const OBJECTS_TURN_NS: u64 = 1_000_000;
 
-/// What one call of [`crate::Forwarder::expire_within`] came to.
+/// The result of one call of [`crate::Forwarder::expire_within`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// When to call again; `None` if nothing waits.
@@ -50,8 +50,8 @@ pub(crate) fn expire_within<B: PacketBuf, R: RawMutex, O: Output<B>>(
     out: &mut O,
 ) -> Expiry {
     let budget = budget.max(1);
-    // Ends first what has waited the longest: its records are then gone before the sweeps look for
-    // those of faces.
+    // Expired Interests end first: their records are then gone before the sweeps look for records
+    // of released faces.
     end_pending(tables, now_ns, budget, out);
     let pit = tables.pit.next_deadline_ns();
     let strategies = tables.memory.run_timers(now_ns, budget, &|| tables.random.next());

@@ -90,7 +90,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     }
 }
 
-/// The hooks that need no table but what strategies remember.
+/// The hooks that need only the strategies' memory.
 pub(super) struct Hooks<'t, R> {
     memory: &'t StrategyMemory<R>,
     hasher: &'t NameHasher,

@@ -176,8 +176,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                     return Some(packet);
                 }
                 Lookup::DigestNeeded(cached) if digests_left > 0 => {
-                    // With no lock held: a digest takes as long as hundreds of lookups. Whoever
-                    // computes the same one meanwhile stores the same octets.
+                    // With no lock held: a digest takes as long as hundreds of lookups. Another
+                    // thread that computes the same digest meanwhile stores the same octets.
                     digests_left -= 1;
                     self.digest_cached(&cached);
                 }
@@ -589,7 +589,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     }
 }
 
-/// What an upstream is told of the Interest's arrival.
+/// The headers about the Interest's arrival for an upstream.
 #[derive(Clone, Copy)]
 struct Incoming {
     from: FaceId,

@@ -66,8 +66,8 @@ fn decided<B>(out: &mut impl Output<B>, step: Step) {
     }
 }
 
-/// The way of packets through the tables: the tables, and what packets that are processed together
-/// share. Two words, which every step is given by value.
+/// The way of packets through the tables: the tables, and the state that packets of a batch share.
+/// It has two words, and every step takes it by value.
 pub(crate) struct Pipeline<'t, 'f, B, R> {
     tables: &'t Tables<B, R>,
     context: &'t BatchContext<'f, R>,
@@ -86,8 +86,9 @@ impl<'t, 'f, B: PacketBuf, R: RawMutex> Pipeline<'t, 'f, B, R> {
         Pipeline { tables, context }
     }
 
-    /// Processes one packet that `face` received, whose name has `hashes`, if it has a name.
-    /// `satisfied` is memory for what a Data satisfies, and is empty again when this returns.
+    /// Processes one packet that `face` received. `hashes` are those of its name, if it has one.
+    /// `satisfied` is memory for the Interests that a Data satisfies, and is empty again when this
+    /// returns.
     pub(crate) fn process<O: Output<B>>(
         self,
         face: FaceId,

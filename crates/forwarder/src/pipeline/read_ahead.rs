@@ -1,4 +1,5 @@
-//! What the lookups of a batch of packets read first, prefetched before any of them is processed.
+//! Prefetches the memory that lookups of a batch read first, before any of its packets is
+//! processed.
 
 use lock_api::RawMutex;
 use namely_wire::tlv::read_tlv;
@@ -9,9 +10,8 @@ use crate::hash::NameHashes;
 use crate::packet::{PacketBuf, Received};
 use crate::tables::Tables;
 
-/// Hashes the names of packets, and brings what their lookups read first into the processor's
-/// cache. Not inlined, nor are the pipelines: each frame is on the stack only while its work is
-/// done.
+/// Hashes the names of packets, and prefetches the memory that their lookups read first. Not
+/// inlined, nor are the pipelines: each frame is on the stack only while its work is done.
 #[inline(never)]
 pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
     tables: &Tables<B, R>,
@@ -31,8 +31,7 @@ pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
         let packets = packets.iter().zip(hashes.iter());
         packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
     };
-    // Each step prefetches what the next one reads: as late as can be, so that it has come by
-    // then.
+    // Each step prefetches the memory of the next one, just early enough to arrive in time.
     those(is_interest).for_each(|hashes| tables.fib.prefetch_buckets(hashes));
     tables.cs.prefetch_names(those(is_interest));
     let leaving = tables.cs.prefetch_insertions(those(is_data));

@@ -1,5 +1,5 @@
-//! What released faces left behind, which is cleared in bounded turns: bindings, next hops, and the
-//! Interests that they waited for.
+//! Clears the entries of released faces in bounded rounds: bindings, next hops and pending
+//! Interests.
 
 use lock_api::RawMutex;
 
@@ -29,7 +29,7 @@ const PIT_TURN_NS: u64 = 10_000_000;
 /// Pending Interests that one turn takes out; after so many the next turn is due at once.
 const PIT_SWEPT_PER_TURN_MAX: usize = 512;
 
-/// Clears some of what tables hold by name of released faces; returns true if more remains.
+/// Clears some entries of released faces in the tables of names; returns true if more remain.
 #[inline(never)]
 pub(crate) fn sweep_departed<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, budget: usize) -> bool {
     let mut left = budget.min(SWEPT_PER_TURN_MAX);
@@ -57,8 +57,8 @@ fn sweep_tables<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, face: FaceKey,
     bindings < most && !are_left
 }
 
-/// Clears some of what released faces waited for; returns when to go on if more remains. A face
-/// counts as swept when all places were looked at since nobody processed packets of it any more.
+/// Clears some pending Interests of released faces; returns the time of the next round if more
+/// remain. A face counts as swept once every entry was checked after its last packet was processed.
 #[inline(never)]
 pub(super) fn sweep_pending<B: PacketBuf, R: RawMutex>(
     tables: &Tables<B, R>,

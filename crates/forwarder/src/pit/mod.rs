@@ -312,8 +312,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             *own = record;
         } else {
             self.by_face.add(record.face, reserve)?;
-            // Downstreams whose time is over leave when their place is needed, and not before: an
-            // Interest that joins would otherwise walk the whole list.
+            // Expired downstreams are removed only when their slots are needed: an Interest that
+            // joins would otherwise walk the whole list.
             if entry.in_records.len() >= self.in_records_max {
                 let expired = entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns);
                 expired.for_each(|r| self.by_face.sub(r.face, reserve));

@@ -76,8 +76,8 @@ impl<R: RawMutex> PendingByFace<R> {
         let mut grants = self.grants.lock();
         let (share, closed) = grants.open(face, who)?;
         closed.into_iter().for_each(|closed| self.set_holder(closed));
-        // Before the state is stored: what counts for this registration finds its grant. Until the
-        // home has the id no packet of the face is on the way.
+        // Before the state is stored, so that a thread that counts for this registration finds its
+        // grant. No packet of the face is under way until the home has the id.
         slot.granted.store(share.granted, Ordering::Relaxed);
         slot.holder.store(share.holder, Ordering::Relaxed);
         // Late packets of the slot's last user count no longer.
@@ -158,8 +158,8 @@ impl<R: RawMutex> PendingByFace<R> {
                 // The face went while its packet was on the way; its slot counts for another now.
                 return Ok(wanted);
             }
-            // The grant may shrink between this load and the exchange. The count is then beyond it
-            // by what one batch takes and no more, because the next one loads the smaller grant.
+            // The grant may shrink between this load and the exchange. The count then exceeds it by
+            // at most one batch, because the next batch loads the smaller grant.
             let granted = u64::from(slot.granted.load(Ordering::Relaxed));
             let counted = u64::from(wanted).min(granted.saturating_sub(state & COUNT));
             if counted == 0 {

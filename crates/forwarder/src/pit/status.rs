@@ -28,7 +28,7 @@ pub struct PitStatus {
 pub struct PendingInterest {
     /// When it ends, ns.
     pub expires_at_ns: u64,
-    /// Who waits for the answer.
+    /// The faces that wait for the answer.
     pub downstreams: Vec<FaceId>,
     /// Where it was sent.
     pub upstreams: Vec<SentTo>,

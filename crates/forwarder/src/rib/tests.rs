@@ -16,7 +16,7 @@ fn paid(slot: u32) -> RouteOwner {
     RouteOwner { face: face(slot), holder: Holder::Face(face(slot)) }
 }
 
-/// An empty RIB for so many routes, of whichever holders.
+/// An empty RIB for so many routes of any holders.
 fn rib(routes_max: usize) -> Rib {
     let (routes_per_holder_max, octets_per_holder_max) = (usize::MAX, usize::MAX);
     Rib::new(&RibLimits { routes_max, routes_per_holder_max, octets_per_holder_max })

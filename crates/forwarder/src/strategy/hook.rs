@@ -1,4 +1,4 @@
-//! What the hooks of a strategy get: its memory of a prefix, and what goes with it.
+//! The arguments of a strategy's hooks: its memory of a prefix, and the tables beside it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use super::round_trips::RoundTripCounters;
 use crate::counter::Counter;
 use crate::face_id::FaceKey;
 
-/// What a strategy remembers of one prefix.
+/// The memory of a strategy for one prefix.
 pub(crate) trait Memory: Sized {
     /// An empty memory with room for `faces_max` faces; `None` if there is nothing to remember or
     /// no memory for it.
@@ -21,13 +21,13 @@ impl Memory for () {
     }
 }
 
-/// What a hook gets beside its memory.
+/// The arguments of a hook beside its memory.
 pub(crate) struct Hook<'a> {
     pub(crate) now_ns: u64,
     /// The hash of the name of the Interest that the hook is about, without a trailing digest; 0 if
     /// it is about none.
     pub(crate) name_hash: u64,
-    /// What was said of the strategy; nothing but for the hook about an Interest that came.
+    /// The parameters of the strategy; empty but for the hook of an incoming Interest.
     pub(crate) parameters: Parameters,
     /// The face that the Interest came from, if the hook is about one that came.
     pub(crate) ingress: Option<FaceKey>,
@@ -40,11 +40,11 @@ pub(crate) struct Hook<'a> {
     pub(crate) random: &'a dyn Fn() -> u64,
     pub(super) timer_ns: &'a mut u64,
     pub(super) counted: &'a Counted,
-    /// The number of the strategy whose hook this is.
+    /// The number of the hook's strategy.
     pub(super) strategy: usize,
 }
 
-/// What is counted of all records.
+/// Counts over all records.
 pub(super) struct Counted {
     pub(super) full: Counter,
     /// Of each strategy, by its number.
@@ -67,7 +67,7 @@ impl Hook<'_> {
     }
 }
 
-/// What a strategy remembers of each face of a prefix.
+/// The memory of a strategy for each face of a prefix.
 pub(crate) struct FaceRecords<T> {
     records: Vec<(FaceKey, T)>,
     faces_max: usize,

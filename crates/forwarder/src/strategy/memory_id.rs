@@ -1,4 +1,4 @@
-//! How a PIT entry refers to what a strategy remembers.
+//! The reference from a PIT entry to a strategy's memory.
 
 use crate::slab::Id;
 
@@ -11,10 +11,10 @@ const DISCOVERY: u32 = 1 << 31;
 /// How many numbers of generations a [`MemoryId`] has room for, less one.
 const GENERATIONS: u8 = 0x7f;
 
-/// Names a record for as long as it is there: what a PIT entry keeps of it. It has the part in 4
-/// bits, the number in the part in 20, and in 7 how often that number was used before. A number is
-/// used again after [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 7 bits repeat.
-/// The last bit is of the entry itself: whether it was sent as a discovery.
+/// Names a record for its lifetime; a PIT entry keeps it. It has the part in 4 bits, the number in
+/// the part in 20, and in 7 how often that number was used before. A number is used again after
+/// [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 7 bits repeat. The last bit is
+/// of the entry itself: whether it was sent as a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryId(u32);
 

@@ -33,7 +33,7 @@ impl StrategyName {
         }
     }
 
-    /// Appends a generic component, whose value `put` appends.
+    /// Appends a generic component with the value that `put` appends.
     pub(super) fn component(&mut self, put: impl FnOnce(&mut Self)) {
         let at = self.len;
         self.put(&[types::GENERIC_COMPONENT as u8, 0]);

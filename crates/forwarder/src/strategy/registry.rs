@@ -66,7 +66,7 @@ macro_rules! strategies {
                 })
             }
 
-            /// The strategy whose memory this is.
+            /// The strategy that owns this memory.
             pub(super) fn kind(&self) -> StrategyKind {
                 match self {
                     $($(#[$attribute])? AnyMemory::$kind(_) => StrategyKind::$kind),*

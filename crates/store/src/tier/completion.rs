@@ -100,7 +100,7 @@ impl Outcome {
     }
 }
 
-/// What becomes of Data that is offered to a tier.
+/// The result of offering Data to a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// It is taken. It can be read from now on, and is on the disk after the next synchronisation.

@@ -28,8 +28,8 @@ pub(crate) fn take_folder(path: &Path, writers: Writers) -> Result<(Folder, Lock
     Ok((folder, lock.ok_or_else(|| TierError::InUse(path.to_owned()))?))
 }
 
-/// Refuses a folder that has files, none of which is of a cache: they are somebody's, and what a
-/// cache does with its folder is not for them.
+/// Refuses a folder that has files, but none of a cache. They belong to something else, and a cache
+/// would delete from its folder.
 fn refuse_others(folder: &Folder) -> Result<(), TierError> {
     let mut other = None;
     for name in folder.names().map_err(|error| TierError::new(folder.path(), error))? {

@@ -24,7 +24,7 @@ pub(crate) const GROUPS_MAX: usize = 16;
 /// Octets that are written at once; smaller where segments are.
 pub(crate) const GROUP_OCTETS: u64 = 512 << 10;
 
-/// Octets of a block: what direct I/O reads and writes whole ones of.
+/// Octets of a block. Direct I/O reads and writes whole blocks.
 pub(crate) const BLOCK_OCTETS: u64 = 4096;
 
 /// Of a segment that is thrown away so much may be written again: a quarter.
@@ -33,11 +33,11 @@ pub(crate) const REINSERTED_PART: u64 = 4;
 /// Least octets of a device.
 pub const DEVICE_OCTETS_MIN: u64 = 4 << 20;
 
-/// Maximum number of prefixes that are being erased, or whose segments are still there.
+/// Maximum number of prefixes that are being erased or still have segments.
 pub const ERASED_MAX: usize = 64;
 
 /// Octets of the digest behind a list of erasures.
 pub(crate) const DIGEST_OCTETS: usize = 32;
 
-/// Octets of what is being erased as it is written, at most.
+/// Largest list of erasures on the disk, octets.
 pub(crate) const ERASED_OCTETS_MAX: usize = 20 + ERASED_MAX * (11 + PACKET_OCTETS_MAX) + DIGEST_OCTETS;

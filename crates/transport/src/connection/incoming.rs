@@ -26,7 +26,7 @@ pub enum Packet<'a> {
 }
 
 impl Incoming<'_> {
-    /// Headers for the answer to this Interest: its PIT token comes back, of whatever length it is.
+    /// Headers for the answer to this Interest: its PIT token comes back, of any length.
     pub fn answer_headers(&self) -> LpHeaders {
         LpHeaders { pit_token: self.headers.pit_token, ..LpHeaders::default() }
     }

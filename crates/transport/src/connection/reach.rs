@@ -36,12 +36,12 @@ pub enum NotBound {
     Full,
     /// Environment: the system refuses.
     System(Errno),
-    /// What came of asking the management of NDN-DPDK.
+    /// An error of NDN-DPDK's management.
     NdnDpdk(ManagementError),
 }
 
 impl NotBound {
-    /// What the person can do about it, if anything.
+    /// The remedy, if the user has one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             NotBound::InUse => {

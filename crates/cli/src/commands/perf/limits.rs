@@ -5,7 +5,7 @@ use crate::failure::Failure;
 /// Where server and client meet unless told otherwise.
 pub(super) const PREFIX: &str = "/perf";
 
-/// Payload of an answer unless told otherwise, octets: what file servers of NDN use.
+/// Default payload of an answer, octets. File servers of NDN use the same.
 pub(super) const PAYLOAD_OCTETS: usize = 8000;
 
 /// Largest payload of an answer, octets: it leaves room for a name and a signature in the largest

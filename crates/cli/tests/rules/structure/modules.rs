@@ -1,5 +1,5 @@
-//! The modules of a crate, as its sources declare them: what each defines, imports and exports
-//! again, so that a path leads to the file that defines its last segment.
+//! The modules of a crate, as its sources declare them: the definitions, imports and re-exports of
+//! each. They lead from a path to the file that defines its last segment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Reads the crate whose root is `file`: `src/lib.rs` or `src/main.rs`. Tests are left out.
+    /// Reads a crate from its root file, `src/lib.rs` or `src/main.rs`, without its tests.
     pub(super) fn read(file: &Path) -> Self {
         let mut modules = Modules::default();
         modules.add_file(file, Vec::new());
@@ -224,4 +224,44 @@ fn name(item: &Item) -> Option<String> {
         _ => return None,
     };
     Some(ident.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rings::rings;
+    use super::*;
+
+    /// The files of the only ring of a crate with these sources.
+    fn ring(sources: &[(&str, &str)]) -> Option<Vec<String>> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (name, text) in sources {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a source");
+        }
+        let modules = Modules::read(&folder.path().join("lib.rs"));
+        let rings = rings(&modules.imports());
+        assert!(rings.len() < 2, "{rings:?}");
+        let name = |file: &&Path| file.strip_prefix(folder.path()).expect("below").display().to_string();
+        rings.first().map(|files| files.iter().map(name).collect())
+    }
+
+    const LIB: (&str, &str) = ("lib.rs", "mod a;\nmod b;\nmod c;\npub use a::g;");
+    const A: (&str, &str) = ("a.rs", "use std::fmt;\nuse crate::{b::B, c};\npub fn g(_: B) {}");
+    const B: (&str, &str) = ("b/mod.rs", "mod inner;\npub use inner::B;");
+    const INNER: (&str, &str) = ("b/inner.rs", "use super::super::c::C as Other;\npub struct B(Other);");
+
+    #[test]
+    fn a_reexport_leads_to_the_file_that_defines() {
+        // `c` names `g` by the root, which exports it from `a`; `b/mod.rs` is passed through.
+        let c = ("c.rs", "pub struct C;\nfn f() { crate::g() }");
+        let expected = ["a.rs", "b/inner.rs", "c.rs"].map(str::to_owned);
+        assert_eq!(ring(&[LIB, A, B, INNER, c]), Some(expected.to_vec()));
+    }
+
+    #[test]
+    fn imports_of_tests_and_comments_do_not_count() {
+        let c = ("c.rs", "pub struct C;\n// use crate::g;\n#[cfg(test)]\nmod tests { use crate::g; }");
+        assert_eq!(ring(&[LIB, A, B, INNER, c]), None);
+    }
 }

@@ -18,7 +18,7 @@ const TUPLE_PARAMETERS_MAX: usize = 82;
 /// Methods of `Forwarder`, with the functions that take `&Forwarder`.
 const FORWARDER_METHODS_MAX: usize = 31;
 
-/// What one source declares outside its tests.
+/// Declarations of one source outside its tests.
 #[derive(Debug, Default)]
 struct Shapes {
     tuple_parameters: Vec<String>,

@@ -1,4 +1,4 @@
-//! The trait that every policy implements, and what it is told.
+//! The trait that every policy implements, and its arguments.
 
 use super::lists::{List, Records};
 use crate::error::ConfigError;
@@ -8,7 +8,7 @@ use crate::slab::Id;
 /// otherwise make one insertion pay for every hit since the last one.
 pub(crate) const EVICTION_SCAN_MAX: usize = 256;
 
-/// What a policy needs to be told of a hit.
+/// The hits that a policy must see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnHit {
     /// Its mark is raised, up to so much: an atomic store, no lock. With 0 a hit is nothing to it.
@@ -23,13 +23,13 @@ pub(crate) trait Marks {
     fn set_mark(&self, id: Id, mark: u8);
 }
 
-/// What a policy knows of a Data that comes in.
+/// The history of an arriving Data, as far as a policy knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
-    /// It left not long ago, from the list for what came once.
+    /// It was evicted recently, from the list of Data requested once.
     Recent,
-    /// It left not long ago, from the list for what came more often.
+    /// It was evicted recently, from the list of Data requested more often.
     Frequent,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Arrival {
 pub(crate) trait Policy: Send {
     fn on_hit(&self) -> OnHit;
 
-    /// A Data whose name has this hash is about to come in. Called once for each, before room is
+    /// A Data with this hash of its name is about to arrive. Called once for each, before room is
     /// made.
     fn arriving(&mut self, _hash: u64) -> Arrival {
         Arrival::New
@@ -47,16 +47,16 @@ pub(crate) trait Policy: Send {
     /// Data.
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id>;
 
-    /// Makes the memory for what is remembered of so many Data.
+    /// Allocates the memory for the records of so many Data.
     fn prepare(&mut self, _packets: usize) -> Result<(), ConfigError> {
         Ok(())
     }
 
-    /// What [`Policy::evict`] will probably choose, and after it what is newer: a hint for who
-    /// reads ahead.
+    /// The Data that [`Policy::evict`] will probably choose, then newer ones: a hint for
+    /// prefetching.
     fn next(&self) -> Option<Id>;
 
-    /// Prefetches what is remembered of a hash, ahead of its use.
+    /// Prefetches the record of a hash.
     fn prefetch(&self, _hash: u64) {}
 
     /// A Data came in.
@@ -68,7 +68,7 @@ pub(crate) trait Policy: Send {
     /// A Data was erased.
     fn removed(&mut self, id: Id, records: &mut Records);
 
-    /// Shows its lists, what is to leave first first.
+    /// Shows its lists in order of eviction.
     fn lists(&self, show: &mut dyn FnMut(&List));
 
     /// How many Data that left it remembers.
