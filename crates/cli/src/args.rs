@@ -1,6 +1,6 @@
 //! The command line. Each command's own arguments stand beside its code.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::*;
 use crate::options::Global;
@@ -33,6 +33,16 @@ const EXAMPLES: &str = "Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no answer in time,
 6 not verified, 7 refused by the router, 69 and 78 as namelyd, 130 interrupted.";
+
+/// The command that `word` probably means: one letter off, or two in a word of five letters or more.
+/// Clap's own measure finds nothing in short words with two letters swapped.
+pub fn nearest(word: &str) -> Option<String> {
+    let command = Cli::command();
+    let names = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let distances = names.map(|of| (strsim::damerau_levenshtein(of.get_name(), word), of.get_name()));
+    let allowed = if word.chars().count() < 5 { 1 } else { 2 };
+    distances.min().filter(|(distance, _)| *distance <= allowed).map(|(_, name)| name.to_owned())
+}
 
 /// Why there is no command called `word`, where this program was built without it.
 pub fn left_out(word: &str) -> Option<String> {
@@ -164,7 +174,7 @@ pub enum Command {
 mod tests {
     use std::any::TypeId;
 
-    use clap::{Arg, Command, CommandFactory};
+    use clap::{Arg, Command};
     use namely_wire::Name;
 
     use super::*;
@@ -208,5 +218,14 @@ mod tests {
                 assert!(why.contains("begins with a slash") || text.is_empty(), "{path}: {why}");
             }
         }
+    }
+
+    #[test]
+    fn a_mistyped_command_is_recognized() {
+        let found = |word: &str| nearest(word);
+        assert_eq!(found("gte").as_deref(), Some("get"));
+        assert_eq!(found("statsu").as_deref(), Some("status"));
+        assert_eq!(found("neighbours").as_deref(), Some("neighbors"));
+        assert_eq!((found("xyz"), found("fetch")), (None, None));
     }
 }

@@ -292,6 +292,8 @@ pub fn get_failure(error: GetError) -> Failure {
     let Some(hint) = error.hint() else {
         return match error.fetch_error() {
             Some(FetchError::Object(ObjectError::NoAnswer { name })) => failure.hint(why_hint(name)),
+            Some(FetchError::Object(ObjectError::NotFound { name })) if name.as_name().len() > 1 => failure
+                .hint(format!("`namely ls {}` lists the files beside it", name.as_name().without_last(1))),
             _ => failure,
         };
     };

@@ -64,10 +64,15 @@ fn command_line() -> (args::Cli, Option<String>) {
     };
     let theirs: Option<Vec<String>> =
         std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(why) = args::left_out(word)
-    {
-        output::say(format!("hint: {why}"));
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+        let first = theirs.iter().flatten().find(|argument| !argument.starts_with('-'));
+        let is_command = first == Some(word);
+        let is_suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
+        if let Some(why) = args::left_out(word) {
+            output::say(format!("hint: {why}"));
+        } else if let Some(near) = args::nearest(word).filter(|_| is_command && !is_suggested) {
+            output::say(format!("hint: `namely {near}` is probably meant"));
+        }
     }
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
         error.exit()

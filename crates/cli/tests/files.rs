@@ -141,7 +141,7 @@ fn namely_get_refuses_what_a_revoked_key_signed() {
 fn what_does_not_exist_and_what_has_no_route_are_told_apart() {
     let home = lab();
     let missing = home.fails(4, ["get", "/lab/missing.bin"]);
-    assert!(missing.contains("no such object"), "{missing}");
+    assert!(missing.contains("no such object") && missing.contains("`namely ls /"), "{missing}");
     let start = std::time::Instant::now();
     let nowhere = home.fails(4, ["get", "/nowhere/f"]);
     assert!(nowhere.contains("no route"), "{nowhere}");
