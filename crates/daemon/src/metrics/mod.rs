@@ -145,7 +145,7 @@ struct Server {
     shown: Mutex<Shown>,
     hosts: PageHosts,
     places: Places,
-    threads: AtomicUsize,
+    threads: Arc<AtomicUsize>,
     counts: Counts,
 }
 
@@ -190,29 +190,26 @@ impl Server {
             shown: Mutex::new(Shown { source: Some(source), latest: None }),
             hosts: PageHosts::new(names.iter().cloned().chain([own]).collect()),
             places: Places::default(),
-            threads: AtomicUsize::new(0),
+            threads: Arc::default(),
             counts: Counts::default(),
         }
     }
 
     /// Answers a connection in a thread of its own, for which an older one may have to go.
     fn take(self: Arc<Self>, stream: TcpStream, address: IpAddr) {
-        if self.threads.fetch_add(1, Ordering::Relaxed) >= METRICS_THREADS_MAX {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
+        let Some(slot) = ThreadSlot::take(&self.threads) else {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
-            http::refuse(&stream);
-            return;
-        }
+            return http::refuse(&stream);
+        };
         let server = self.clone();
         let thread = std::thread::Builder::new().name("namely-scrape".into()).spawn(move || {
-            let _leaves = Leaves(&server.threads);
+            let _slot = slot;
             let stream = Arc::new(stream);
             let (_place, has_another_gone) = server.places.enter(&stream, address);
             server.counts.gave_way.fetch_add(u64::from(has_another_gone), Ordering::Relaxed);
             http::answer(&stream, &server.hosts, &server.counts, || server.text());
         });
         if thread.is_err() {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -233,11 +230,37 @@ impl Server {
     }
 }
 
-/// Makes room for another thread when this one ends, however it does.
-struct Leaves<'a>(&'a AtomicUsize);
+/// One of [`METRICS_THREADS_MAX`] threads. Dropping it makes room for another, however the thread
+/// ends.
+struct ThreadSlot(Arc<AtomicUsize>);
 
-impl Drop for Leaves<'_> {
+impl ThreadSlot {
+    /// A slot, if one is free.
+    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+        // Counted before the comparison, so that two connections never share the last slot. A slot
+        // beyond the limit is dropped at once, which takes it out of the count again.
+        let before = taken.fetch_add(1, Ordering::Relaxed);
+        Some(ThreadSlot(taken.clone())).filter(|_| before < METRICS_THREADS_MAX)
+    }
+}
+
+impl Drop for ThreadSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_threads_answer_and_no_more() {
+        let taken = Arc::default();
+        let mut slots: Vec<_> = (0..METRICS_THREADS_MAX).filter_map(|_| ThreadSlot::take(&taken)).collect();
+        assert_eq!(slots.len(), METRICS_THREADS_MAX);
+        assert!(ThreadSlot::take(&taken).is_none() && ThreadSlot::take(&taken).is_none());
+        slots.pop();
+        assert!(ThreadSlot::take(&taken).is_some(), "a thread that ended makes room");
     }
 }
