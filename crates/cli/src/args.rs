@@ -34,8 +34,8 @@ const EXAMPLES: &str = "Examples:
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no answer in time,
 6 not verified, 7 refused by the router, 69 and 78 as namelyd, 130 interrupted.";
 
-/// The command that `word` probably means: one letter off, or two in a word of five letters or more.
-/// Clap's own measure finds nothing in short words with two letters swapped.
+/// The command that `word` probably means: one letter off, or two in a word of five letters or
+/// more. Clap's own measure finds nothing in short words with two letters swapped.
 pub fn nearest(word: &str) -> Option<String> {
     let command = Cli::command();
     let names = command.get_subcommands().filter(|command| !command.is_hide_set());

@@ -39,7 +39,7 @@
 //! `port` (sending) and `reassembly` (receiving) know no worker; `mailbox`, `mapped` and `shared`
 //! know ports; `faces` and `kind` need each other, since a worker holds receivers and these are
 //! given the worker; the kinds, `serve` and `event_loop` stand on them. A test of the workspace
-//! keeps circles out (`crates/cli/tests/imports.rs`).
+//! keeps circles out (`crates/cli/tests/rules/structure`).
 #![deny(unsafe_code)]
 
 mod buffer;
